@@ -1,0 +1,31 @@
+/**
+ * Everything shown to a person that another program wrote passes here (C-01): a body must not be
+ * able to move the cursor, hide text, reverse its direction or look like a row of ours.
+ */
+
+// C0, DEL, C1; soft hyphen; zero-width, bidirectional and other format characters; line and
+// paragraph separators; variation-selector and tag blocks; non-characters. Tab and line feed are
+// handled by the caller's choice.
+const UNSAFE =
+  // deno-lint-ignore no-control-regex
+  /[\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\uffff\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}\ud800-\udfff]/gu;
+
+/** One line, safe to print: unsafe characters become `\n`, `\t`, `\xNN` or `\u{…}` escapes. */
+export function displaySafe(text: string): string {
+  return text.replace(UNSAFE, escapeChar);
+}
+
+/** Several lines, each safe and behind `gutter`, so that no line of a body can pose as a row of ours. */
+export function displaySafeBlock(text: string, gutter: string): string {
+  return text.split("\n").map((line) =>
+    gutter + line.replace(UNSAFE, (c) => c === "\t" ? c : escapeChar(c))
+  ).join("\n");
+}
+
+function escapeChar(char: string): string {
+  if (char === "\n") return "\\n";
+  if (char === "\t") return "\\t";
+  if (char === "\r") return "\\r";
+  const point = char.codePointAt(0)!;
+  return point < 0x100 ? `\\x${point.toString(16).padStart(2, "0")}` : `\\u{${point.toString(16)}}`;
+}

@@ -1,0 +1,63 @@
+/**
+ * The interfaces over which queue and (later) engine reach stores, registries and terminals.
+ * Implementations are wired by the composition roots alone.
+ */
+import type { Envelope } from "./envelope.ts";
+import type { Mode, ProcessIdentity } from "./endpoint.ts";
+
+/** The other end of a connection, as the kernel vouches for it (T-02). */
+export interface Peer {
+  readonly pid: number;
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/** One registered repository. */
+export interface Repository {
+  readonly name: string;
+  readonly path: string;
+}
+
+/** The gita registry as it is now (T-07, E-04). Throws `registry_unavailable` when it cannot be read. */
+export interface Registry {
+  /** The file it reads, for status and errors. */
+  readonly source: string;
+  /** Every name, also ambiguous ones; in the registry's order, without repeats. */
+  names(): readonly string[];
+  /**
+   * The repository of that exact name, `"unknown"`, or `"ambiguous"` when two rows carry the name.
+   * A row whose path is gone or no git repository counts as unknown, as gita itself treats it.
+   */
+  find(name: string): Repository | "unknown" | "ambiguous";
+}
+
+/** Facts about processes, read from the kernel. */
+export interface Processes {
+  /** Undefined when no such process lives (a zombie counts as gone). */
+  identify(pid: number): ProcessIdentity | undefined;
+  /** `pid` and its ancestors, nearest first, ending before pid 1. */
+  ancestry(pid: number): number[];
+}
+
+/** A window that may take deliveries, as the service sees it. */
+export interface Window {
+  readonly endpointRef: number;
+  readonly endpointId: string;
+  readonly repo: string;
+  readonly path: string;
+  readonly command: readonly string[];
+  readonly mode: Mode;
+  readonly broker: ProcessIdentity;
+  readonly workerPid: number;
+  readonly instance: string;
+  readonly windowId: string;
+  readonly attachedAt: number;
+}
+
+/** Hands one delivery to a window's broker; the answer comes later as a settlement. */
+export interface Delivery {
+  readonly messageId: string;
+  readonly attempt: number;
+  readonly leaseToken: string;
+  readonly envelope: Envelope;
+}

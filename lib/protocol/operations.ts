@@ -1,0 +1,126 @@
+/**
+ * THE operation table: requests, responses, errors and summaries of the socket protocol, once.
+ * Client types, request checks, help and the protocol reference derive from it.
+ */
+import * as z from "zod/mini";
+import * as schema from "./schema.ts";
+
+interface OperationSpec {
+  readonly summary: string;
+  /** Fields beside `op` and `protocol`, which every request has. */
+  readonly request: z.ZodMiniType;
+  readonly response: z.ZodMiniType;
+  /** The `error.reason` values of its own; the ones of the frame itself are common to all. */
+  readonly reasons: readonly string[];
+}
+
+const byId = z.strictObject({ message_id: schema.short });
+const envelope = z.strictObject({ message: schema.message });
+
+export const operations = {
+  ping: {
+    summary: "Tells that the service lives, its version, capabilities and identity.",
+    request: z.strictObject({}),
+    response: z.strictObject({
+      protocol: z.string(),
+      version: z.string(),
+      capabilities: z.array(z.string()),
+      service_id: z.string(),
+      pid: z.int(),
+      started_at: z.string(),
+    }),
+    reasons: [],
+  },
+  attach: {
+    summary: "Registers a repository's window and turns the connection into its delivery stream.",
+    request: z.strictObject(schema.attachFields),
+    response: schema.attachResult,
+    reasons: [
+      "unknown_repository",
+      "ambiguous_repository",
+      "path_mismatch",
+      "endpoint_dead",
+      "already_attached",
+      "peer_mismatch",
+      "shutting_down",
+    ],
+  },
+  endpoints: {
+    summary: "Lists live endpoints and the repositories attached to each.",
+    request: z.strictObject({}),
+    response: z.strictObject({ endpoints: z.array(schema.endpoint) }),
+    reasons: [],
+  },
+  send: {
+    summary: "Admits a durable message; repeating it with the same key returns the same id.",
+    request: z.strictObject(schema.sendFields),
+    response: schema.sendResult,
+    reasons: [
+      "body_empty",
+      "body_too_large",
+      "body_binary",
+      "body_not_utf8",
+      "metadata_too_large",
+      "unknown_target",
+      "unknown_sender",
+      "ambiguous_repository",
+      "registry_unavailable",
+      "sender_mismatch",
+      "reserved_name",
+      "self_addressed",
+      "endpoint_unavailable",
+      "ambiguous_endpoint",
+      "idempotency_conflict",
+      "endpoint_alive",
+      "shutting_down",
+    ],
+  },
+  message: {
+    summary: "Returns one message with its state, deadlines and every delivery attempt.",
+    request: byId,
+    response: z.strictObject({ message: schema.message, attempts: z.array(schema.attempt) }),
+    reasons: ["unknown_message"],
+  },
+  history: {
+    summary: "Returns a page of messages, newest first.",
+    request: z.strictObject(schema.historyFields),
+    response: z.strictObject({
+      messages: z.array(schema.message),
+      next_cursor: z.nullable(z.string()),
+    }),
+    reasons: ["invalid_time", "invalid_cursor"],
+  },
+  ack: {
+    summary: "Records an explicit acknowledgement; a late one wins.",
+    request: byId,
+    response: envelope,
+    reasons: ["unknown_message"],
+  },
+  retry: {
+    summary: "Returns a failed message to the queue with its attempts reset.",
+    request: byId,
+    response: envelope,
+    reasons: ["unknown_message", "invalid_state", "worker_refused"],
+  },
+  cancel: {
+    summary: "Withdraws a pending message.",
+    request: byId,
+    response: envelope,
+    reasons: ["unknown_message", "invalid_state", "already_leased"],
+  },
+  status: {
+    summary: "Reports the health of each part separately.",
+    request: z.strictObject({}),
+    response: schema.status,
+    reasons: [],
+  },
+} as const satisfies Record<string, OperationSpec>;
+
+export type OperationName = keyof typeof operations;
+/** Fields of a request beside `op` and `protocol`. */
+export type RequestOf<K extends OperationName> = z.infer<(typeof operations)[K]["request"]>;
+export type ResponseOf<K extends OperationName> = z.infer<(typeof operations)[K]["response"]>;
+
+export function isOperation(name: unknown): name is OperationName {
+  return typeof name === "string" && Object.hasOwn(operations, name);
+}

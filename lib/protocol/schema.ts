@@ -1,0 +1,222 @@
+/** Shapes that cross the socket, as zod schemas; the types of client and service derive from them. */
+import * as z from "zod/mini";
+import { ACK_MODES, PROVENANCES, STATES } from "../model/message.ts";
+import { MODES } from "../model/endpoint.ts";
+
+/** Ids, keys and names: one line of bounded length. Ours never hold control characters. */
+// deno-lint-ignore no-control-regex
+const oneLine = z.regex(/^[^\u0000-\u001f\u007f]*$/, "must not hold control characters");
+const short = z.string().check(z.minLength(1), z.maxLength(256), oneLine);
+const path = z.string().check(z.minLength(1), z.maxLength(4096));
+const time = z.string(); // RFC 3339, UTC
+const count = z.int().check(z.nonnegative());
+const pid = z.int().check(z.positive());
+
+export const metadata = z.record(z.string(), z.unknown());
+
+export const attempt = z.strictObject({
+  attempt: count,
+  endpoint_id: z.nullable(z.string()),
+  started_at: time,
+  ended_at: z.nullable(time),
+  outcome: z.nullable(z.string()),
+  reason: z.nullable(z.string()),
+});
+
+export const message = z.strictObject({
+  message_id: z.string(),
+  client_id: z.string(),
+  idempotency_key: z.string(),
+  correlation_id: z.nullable(z.string()),
+  sender_repo: z.string(),
+  target_repo: z.string(),
+  /** The endpoint it is bound to; null while it is queued for its repository (T-18). */
+  endpoint_id: z.nullable(z.string()),
+  provenance: z.enum(PROVENANCES),
+  metadata,
+  body: z.string(),
+  state: z.enum(STATES),
+  attempt_count: count,
+  max_attempts: count,
+  created_at: time,
+  updated_at: time,
+  next_attempt_at: z.nullable(time),
+  lease_expires_at: z.nullable(time),
+  ack_deadline_at: z.nullable(time),
+  injected_at: z.nullable(time),
+  acknowledged_at: z.nullable(time),
+  last_failure_reason: z.nullable(z.string()),
+  waiting_reason: z.nullable(z.string()),
+});
+
+/** One repository's window at an endpoint. */
+export const attachment = z.strictObject({
+  repo: z.string(),
+  path: z.string(),
+  command: z.array(z.string()),
+  mode: z.enum(MODES),
+  gate: z.strictObject({ open: z.boolean(), reason: z.nullable(z.string()) }),
+  broker_pid: pid,
+  window_id: z.string(),
+  attached_at: time,
+});
+
+export const endpoint = z.strictObject({
+  endpoint_id: z.string(),
+  tmux_session: z.string(),
+  protocol: z.string(),
+  capabilities: z.array(z.string()),
+  repos: z.array(z.string()),
+  attachments: z.array(attachment),
+});
+
+const health = z.strictObject({ ok: z.boolean(), detail: z.string() });
+
+export const status = z.strictObject({
+  service: z.strictObject({
+    ok: z.boolean(),
+    detail: z.string(),
+    version: z.string(),
+    protocol: z.string(),
+    service_id: z.string(),
+    pid,
+    started_at: time,
+    socket: z.string(),
+    /** Which check tells one user's processes from another's (T-02). */
+    peer_check: z.string(),
+    connections: count,
+  }),
+  sqlite: z.strictObject({ ok: z.boolean(), detail: z.string(), path: z.string(), schema: count }),
+  gita: z.strictObject({
+    ok: z.boolean(),
+    detail: z.string(),
+    path: z.string(),
+    repositories: count,
+  }),
+  state_hub: health,
+  queue: z.strictObject({
+    ok: z.boolean(),
+    detail: z.string(),
+    states: z.record(z.string(), count),
+  }),
+  leases: z.strictObject({ ok: z.boolean(), detail: z.string(), active: count }),
+  endpoints: z.array(endpoint),
+});
+
+/** Fields of `send`, exactly as the contract names them (T-06). */
+export const sendFields = {
+  client_id: short,
+  idempotency_key: short,
+  correlation_id: z.optional(short),
+  sender_repo: short,
+  target_repo: short,
+  endpoint_id: z.optional(short),
+  provenance: z.enum(PROVENANCES),
+  metadata: z.optional(metadata),
+  body: z.string(),
+};
+
+export const sendResult = z.strictObject({
+  message_id: z.string(),
+  deduplicated: z.boolean(),
+  state: z.enum(STATES),
+});
+
+export const historyFields = {
+  /** Messages from or to this repository. */
+  repo: z.optional(short),
+  state: z.optional(z.enum(STATES)),
+  endpoint_id: z.optional(short),
+  correlation_id: z.optional(short),
+  /** RFC 3339; from this moment on. */
+  since: z.optional(z.string()),
+  /** RFC 3339; before this moment. */
+  until: z.optional(z.string()),
+  limit: z.optional(z.int().check(z.minimum(1), z.maximum(10000))),
+  /** From `next_cursor` of the page before. */
+  cursor: z.optional(z.string()),
+};
+
+/** What a broker reports of an attempt it made (T-25). */
+export const OUTCOMES = ["written", "displayed", "failed", "stalled"] as const;
+export const settlement = z.strictObject({
+  lease_token: short,
+  outcome: z.enum(OUTCOMES),
+  reason: z.optional(z.string().check(z.maxLength(256))),
+  /** `target`: the window cannot take anything now; `message`: this message alone cannot go (T-26). */
+  scope: z.optional(z.enum(["target", "message"])),
+});
+
+/** The handshake of a broker (E-03): identity is proved by path, registry and the peer's process. */
+export const attachFields = {
+  capabilities: z.array(short),
+  repos: z.array(short).check(z.length(1)),
+  path,
+  command: z.array(z.string()).check(z.minLength(1)),
+  mode: z.enum(MODES),
+  tmux: z.strictObject({
+    server_pid: pid,
+    session: z.string(),
+    window_id: z.string(),
+    pane_id: z.string(),
+  }),
+  /** Random for each broker process; part of the idempotency keys of what it observes (B-13). */
+  instance: short,
+  worker_pid: pid,
+  /** The attempt that was under way when an earlier connection ended (T-25). */
+  outstanding: z.optional(settlement),
+};
+
+export const attachResult = z.strictObject({
+  endpoint_id: z.string(),
+  service_id: z.string(),
+  protocol: z.string(),
+  capabilities: z.array(z.string()),
+  ack_mode: z.enum(ACK_MODES),
+});
+
+/** Lines that a broker writes into its delivery stream after `attach`. */
+export const brokerFrame = z.discriminatedUnion("type", [
+  z.strictObject({
+    type: z.literal("gate"),
+    open: z.boolean(),
+    reason: z.optional(z.string().check(z.maxLength(256))),
+  }),
+  z.strictObject({ type: z.literal("settle"), ...settlement.shape }),
+]);
+export type BrokerFrame = z.infer<typeof brokerFrame>;
+
+/** Lines that the service writes into a delivery stream after the answer to `attach`. */
+export const serviceFrame = z.discriminatedUnion("type", [
+  z.strictObject({
+    type: z.literal("deliver"),
+    message_id: z.string(),
+    attempt: count,
+    lease_token: z.string(),
+    envelope: z.strictObject({
+      message_id: z.string(),
+      sender_repo: z.string(),
+      provenance: z.enum(PROVENANCES),
+      body: z.string(),
+      ack_requested: z.boolean(),
+    }),
+  }),
+  /** Answers each `settle`; `lease_lost` means that the report changed nothing. */
+  z.strictObject({
+    type: z.literal("settled"),
+    lease_token: z.string(),
+    accepted: z.boolean(),
+    reason: z.optional(z.string()),
+  }),
+  /** The service is about to close the stream; the broker attaches again when it is back. */
+  z.strictObject({ type: z.literal("closing"), reason: z.string() }),
+]);
+export type ServiceFrame = z.infer<typeof serviceFrame>;
+
+export type WireMessage = z.infer<typeof message>;
+export type WireAttempt = z.infer<typeof attempt>;
+export type WireAttachment = z.infer<typeof attachment>;
+export type WireEndpoint = z.infer<typeof endpoint>;
+export type WireStatus = z.infer<typeof status>;
+export type Settlement = z.infer<typeof settlement>;
+export { short };
