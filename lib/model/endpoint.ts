@@ -5,15 +5,6 @@ export function endpointId(tmuxServerPid: number): string {
   return `tmux-amq-${tmuxServerPid}`;
 }
 
-/**
- * A process that cannot be mistaken for a later one with the same pid: `start` is the boot id and
- * the start time in clock ticks since boot, as text.
- */
-export interface ProcessIdentity {
-  readonly pid: number;
-  readonly start: string;
-}
-
 /** How an endpoint's window takes messages (B-11). */
 export const MODES = ["trigger", "draft", "hold"] as const;
 export type Mode = typeof MODES[number];

@@ -3,7 +3,8 @@
  * Implementations are wired by the composition roots alone.
  */
 import type { Envelope } from "./envelope.ts";
-import type { Mode, ProcessIdentity } from "./endpoint.ts";
+import type { ProcessIdentity } from "../base/proc.ts";
+import type { Mode } from "./endpoint.ts";
 
 /** The other end of a connection, as the kernel vouches for it (T-02). */
 export interface Peer {

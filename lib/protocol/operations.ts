@@ -67,7 +67,6 @@ export const operations = {
       "registry_unavailable",
       "sender_mismatch",
       "reserved_name",
-      "self_addressed",
       "endpoint_unavailable",
       "ambiguous_endpoint",
       "idempotency_conflict",

@@ -3,6 +3,9 @@ import * as z from "zod/mini";
 import { ACK_MODES, PROVENANCES, STATES } from "../model/message.ts";
 import { MODES } from "../model/endpoint.ts";
 
+// Without a locale, zod/mini says "Invalid input" and no more.
+z.config(z.locales.en());
+
 /** Ids, keys and names: one line of bounded length. Ours never hold control characters. */
 // deno-lint-ignore no-control-regex
 const oneLine = z.regex(/^[^\u0000-\u001f\u007f]*$/, "must not hold control characters");

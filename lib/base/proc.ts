@@ -1,0 +1,96 @@
+/** Facts about processes, read from /proc; the only place that parses it. Every call is synchronous. */
+
+/** A process that cannot be mistaken for a later one with the same pid. */
+export interface ProcessIdentity {
+  readonly pid: number;
+  /** Boot id and start time in clock ticks since that boot. */
+  readonly start: string;
+}
+
+interface Stat {
+  readonly command: string;
+  readonly state: string;
+  readonly ppid: number;
+  readonly pgrp: number;
+  readonly startTicks: string;
+}
+
+let bootId: string | undefined;
+
+function readText(path: string): string | undefined {
+  try {
+    return Deno.readTextFileSync(path);
+  } catch {
+    return undefined; // gone, or another user's: the caller treats both as "cannot be vouched for"
+  }
+}
+
+function readStat(pid: number): Stat | undefined {
+  const text = readText(`/proc/${pid}/stat`);
+  if (text === undefined) return undefined;
+  // The command may hold spaces and parentheses: fields count from the last ")".
+  const open = text.indexOf("(");
+  const close = text.lastIndexOf(")");
+  const fields = text.slice(close + 2).split(" ");
+  if (open < 0 || close < 0 || fields.length < 20) return undefined;
+  return {
+    command: text.slice(open + 1, close),
+    state: fields[0]!,
+    ppid: Number(fields[1]),
+    pgrp: Number(fields[2]),
+    startTicks: fields[19]!,
+  };
+}
+
+/** Undefined when no such process lives; a zombie counts as gone. */
+export function identify(pid: number): ProcessIdentity | undefined {
+  const stat = readStat(pid);
+  if (stat === undefined || stat.state === "Z" || stat.state === "X") return undefined;
+  bootId ??= readText("/proc/sys/kernel/random/boot_id")?.trim() ?? "unknown";
+  return { pid, start: `${bootId}:${stat.startTicks}` };
+}
+
+/** True while that very process lives. */
+export function isAlive(process: ProcessIdentity): boolean {
+  return identify(process.pid)?.start === process.start;
+}
+
+/** `pid` and its ancestors, nearest first, without pid 1; at most 64, against a table changing underfoot. */
+export function ancestry(pid: number): number[] {
+  const chain: number[] = [];
+  for (let next = pid; next > 1 && chain.length < 64;) {
+    const stat = readStat(next);
+    if (stat === undefined) break;
+    chain.push(next);
+    next = stat.ppid;
+  }
+  return chain;
+}
+
+export interface ProcessInfo {
+  readonly pid: number;
+  readonly pgrp: number;
+  /** Kernel's name of the program, at most 15 bytes. */
+  readonly command: string;
+  readonly argv: readonly string[];
+}
+
+export function describe(pid: number): ProcessInfo | undefined {
+  const stat = readStat(pid);
+  if (stat === undefined || stat.state === "Z" || stat.state === "X") return undefined;
+  const argv = (readText(`/proc/${pid}/cmdline`) ?? "").split("\0");
+  if (argv.at(-1) === "") argv.pop();
+  return { pid, pgrp: stat.pgrp, command: stat.command, argv };
+}
+
+/** `root` and its living descendants, at most `limit`. */
+export function descendants(root: number, limit = 256): number[] {
+  const found: number[] = [root];
+  for (let i = 0; i < found.length && found.length < limit; i++) {
+    const children = readText(`/proc/${found[i]}/task/${found[i]}/children`);
+    for (const word of (children ?? "").split(" ")) {
+      if (word !== "" && found.length < limit) found.push(Number(word));
+    }
+  }
+  return found;
+}
