@@ -1,0 +1,94 @@
+/**
+ * The service lock: one service a database, also when two shells disagree about the socket (L-02).
+ * The lock is `flock` on a file in the state directory: the kernel frees it with the process, so a
+ * dead holder never has to be guessed at. The file's text only tells people and clients who holds it.
+ */
+import { errorText, TamqError } from "../base/errors.ts";
+import { isAlive } from "../base/proc.ts";
+
+/** Who holds the lock, as the holder wrote it. */
+export interface Holder {
+  readonly pid: number;
+  /** Start identity of that process (`ProcessIdentity.start`): a reused pid is not the holder. */
+  readonly start: string;
+  readonly socket: string;
+  readonly service_id: string;
+  readonly version: string;
+}
+
+export interface ServiceLock {
+  /** Replaces the file's text. */
+  publish(holder: Holder): void;
+  /** Empties the text and frees the lock; the file stays (removing it would let two hold it). */
+  release(): void;
+}
+
+export function lockPath(stateDir: string): string {
+  return `${stateDir}/service.lock`;
+}
+
+/** The lock, or undefined when another process holds it. Throws when the file cannot be used. */
+export async function tryServiceLock(stateDir: string): Promise<ServiceLock | undefined> {
+  const path = lockPath(stateDir);
+  let file: Deno.FsFile;
+  try {
+    file = await Deno.open(path, { read: true, write: true, create: true, mode: 0o600 });
+  } catch (cause) {
+    throw new TamqError(
+      "FAILED_PRECONDITION",
+      "lock_unusable",
+      `cannot open the service lock ${path}: ${errorText(cause)}`,
+      { hint: "check the owner, the permissions and the free space of the state directory", cause },
+    );
+  }
+  let held = false;
+  try {
+    held = await file.tryLock(true);
+  } finally {
+    if (!held) file.close();
+  }
+  if (!held) return undefined;
+  let released = false;
+  return {
+    publish(holder) {
+      file.truncateSync(0);
+      file.seekSync(0, Deno.SeekMode.Start);
+      file.writeSync(new TextEncoder().encode(JSON.stringify(holder) + "\n"));
+    },
+    release() {
+      if (released) return;
+      released = true;
+      try {
+        file.truncateSync(0);
+      } finally {
+        file.close(); // closing frees the lock
+      }
+    },
+  };
+}
+
+/** What the file says, live or not; undefined when absent, empty or not understood. */
+export function readHolder(stateDir: string): Holder | undefined {
+  try {
+    const value: unknown = JSON.parse(Deno.readTextFileSync(lockPath(stateDir)));
+    if (typeof value !== "object" || value === null) return undefined;
+    const { pid, start, socket, service_id, version } = value as Record<string, unknown>;
+    if (typeof pid !== "number" || !Number.isInteger(pid) || pid < 1) return undefined;
+    if (typeof start !== "string" || typeof socket !== "string") return undefined;
+    return {
+      pid,
+      start,
+      socket,
+      service_id: typeof service_id === "string" ? service_id : "",
+      version: typeof version === "string" ? version : "",
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+/** The holder whose process lives; undefined otherwise. */
+export function liveHolder(stateDir: string): Holder | undefined {
+  const holder = readHolder(stateDir);
+  return holder !== undefined && isAlive(holder) ? holder : undefined;
+}
