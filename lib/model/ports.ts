@@ -62,3 +62,8 @@ export interface Delivery {
   readonly leaseToken: string;
   readonly envelope: Envelope;
 }
+
+/** Where deliveries for one window go. Must not throw and must not block: it only enqueues bytes. */
+export interface DeliveryPort {
+  deliver(delivery: Delivery): void;
+}
