@@ -1,0 +1,254 @@
+/**
+ * The listening socket: accepts serially, checks the peer, reads one request a connection, answers,
+ * closes. Knows no operation. A connection that is slow, silent or gone costs the others nothing:
+ * each has its own deadlines, and nothing waits for it (T-02, T-03, T-22).
+ */
+import { type Clock, pause, within } from "../base/clock.ts";
+import { errorText, TamqError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { probe } from "../base/probe.ts";
+import type { Peer } from "../model/ports.ts";
+import { Channel } from "./channel.ts";
+import { type Answer, decodeObject, failure, type Json, lineFailure } from "./frame.ts";
+import { LIMITS, type Limits } from "./limits.ts";
+import { encodeLine, LineReader, writeAll } from "./lines.ts";
+import { PeerFinder } from "./peer.ts";
+
+/** The result of a request; with `stream`, the connection is kept and handed over after the answer. */
+export interface Reply {
+  readonly result: unknown;
+  readonly stream?: (channel: Channel) => Promise<void>;
+}
+
+/** Performs one request; throws TamqError for what the client is to be told. */
+export type Handle = (request: Json, peer: Peer) => Promise<Reply> | Reply;
+
+export interface ServerOptions {
+  readonly listener: Deno.UnixListener;
+  readonly path: string;
+  readonly handle: Handle;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly limits?: Limits;
+}
+
+export class SocketServer {
+  readonly #options: ServerOptions;
+  readonly #limits: Limits;
+  readonly #peers: PeerFinder;
+  readonly #stopping = new AbortController();
+  /** Everything open, with whether it still waits for its request. */
+  readonly #open = new Map<Deno.Conn, { waiting: boolean; done: Promise<void> }>();
+  #accepting: Promise<void> = Promise.resolve();
+
+  constructor(options: ServerOptions) {
+    this.#options = options;
+    this.#limits = options.limits ?? LIMITS;
+    this.#peers = new PeerFinder(options.path);
+  }
+
+  /** Open connections, delivery streams among them. */
+  get connections(): number {
+    return this.#open.size;
+  }
+
+  start(): void {
+    this.#accepting = this.#acceptAll();
+  }
+
+  /** No new connection and no new request from now on; what is under way goes on. */
+  async stop(): Promise<void> {
+    if (this.#stopping.signal.aborted) return;
+    this.#stopping.abort();
+    this.#options.listener.close();
+    await this.#accepting;
+  }
+
+  /** Resolves when every connection has ended by itself. */
+  async drained(): Promise<void> {
+    while (this.#open.size > 0) {
+      await Promise.all([...this.#open.values()].map((entry) => entry.done));
+    }
+  }
+
+  /** Cuts what is left. */
+  async abandon(): Promise<void> {
+    for (const conn of this.#open.keys()) closeQuietly(conn);
+    await this.drained();
+  }
+
+  async #acceptAll(): Promise<void> {
+    const { listener, clock, log } = this.#options;
+    while (!this.#stopping.signal.aborted) {
+      let conn: Deno.UnixConn;
+      try {
+        conn = await listener.accept();
+      } catch (error) {
+        if (this.#stopping.signal.aborted) return;
+        // Out of descriptors, most likely. Those in use end by their deadlines; look again soon.
+        log.error("socket.accept_failed", { reason: errorText(error) });
+        await pause(clock, 50, this.#stopping.signal);
+        continue;
+      }
+      // Nothing is awaited between accept and this: the newest socket must be this one.
+      const peer = this.#identify();
+      const entry = { waiting: true, done: Promise.resolve() };
+      this.#open.set(conn, entry);
+      entry.done = this.#converse(conn, peer, entry).catch((error) => {
+        log.error("socket.connection_failed", { reason: errorText(error) });
+      }).finally(() => {
+        closeQuietly(conn);
+        this.#open.delete(conn);
+        probe("ipc.closed");
+      });
+    }
+  }
+
+  #identify(): Peer | undefined {
+    try {
+      return this.#peers.next();
+    } catch {
+      return undefined; // /proc/self/fd could not be listed (no descriptor left): fail closed
+    }
+  }
+
+  async #converse(
+    conn: Deno.Conn,
+    peer: Peer | undefined,
+    entry: { waiting: boolean },
+  ): Promise<void> {
+    const { log, clock } = this.#options;
+    if (peer === undefined) {
+      log.warn("peer.unknown");
+      return;
+    }
+    if (peer.uid !== Deno.uid()) {
+      log.warn("peer.refused", { uid: peer.uid, pid: peer.pid });
+      await this.#answer(conn, failure(strangerRefused(peer.uid)));
+      return;
+    }
+    if (this.#open.size > this.#limits.connections) {
+      await this.#answer(conn, failure(tooMany(this.#limits.connections)));
+      return;
+    }
+    const reader = new LineReader(conn, this.#limits.requestBytes);
+    let reply: Reply;
+    try {
+      const request = await this.#request(reader);
+      if (request === undefined) return;
+      entry.waiting = false;
+      reply = await this.#options.handle(request, peer);
+    } catch (error) {
+      if (!(error instanceof TamqError)) {
+        log.error("request.failed", { reason: errorText(error) });
+      }
+      await this.#answer(conn, failure(error));
+      return;
+    }
+    const answered = await this.#answer(conn, { ok: true, result: reply.result });
+    if (reply.stream === undefined) return;
+    const channel = new Channel(conn, reader, {
+      clock,
+      writeMs: this.#limits.writeMs,
+      frameBytes: this.#limits.requestBytes,
+      stopping: this.#stopping.signal,
+    });
+    // Handed over also when the answer could not be written: the owner then sees the end at once
+    // and undoes what it did for this connection.
+    if (!answered) channel.close();
+    await reply.stream(channel);
+  }
+
+  /** The first request; undefined when the client went away without one. */
+  async #request(reader: LineReader): Promise<Json | undefined> {
+    const { clock } = this.#options;
+    const stopped = aborted(this.#stopping.signal);
+    try {
+      const line = await within(
+        clock,
+        this.#limits.requestMs,
+        Promise.race([reader.next().catch(() => "end" as const), stopped.promise]),
+        () => {
+          throw new TamqError(
+            "DEADLINE_EXCEEDED",
+            "request_timeout",
+            `no complete request came within ${this.#limits.requestMs / 1000} seconds`,
+          );
+        },
+      );
+      if (line instanceof Uint8Array) return decodeObject(line);
+      if (line === "stopping") throw shuttingDown();
+      const refusal = lineFailure(line, this.#limits.requestBytes);
+      if (refusal !== undefined) throw refusal;
+      return undefined;
+    } finally {
+      stopped.dispose();
+    }
+  }
+
+  /** True when the client has taken all of it in time. */
+  async #answer(conn: Deno.Conn, answer: Answer): Promise<boolean> {
+    const { clock, log } = this.#options;
+    let bytes = encodeLine(answer);
+    if (bytes.length > this.#limits.answerBytes) {
+      log.error("answer.too_large", { bytes: bytes.length });
+      bytes = encodeLine(failure(answerTooLarge()));
+    }
+    try {
+      await within(clock, this.#limits.writeMs, writeAll(conn, bytes), () => {
+        throw new Error("the client did not read");
+      });
+      return true;
+    } catch {
+      return false; // gone, or too slow: nobody to tell
+    }
+  }
+}
+
+function aborted(signal: AbortSignal): { promise: Promise<"stopping">; dispose: () => void } {
+  let listener = () => {};
+  const promise = new Promise<"stopping">((resolve) => {
+    listener = () => resolve("stopping");
+    if (signal.aborted) listener();
+    else signal.addEventListener("abort", listener);
+  });
+  return { promise, dispose: () => signal.removeEventListener("abort", listener) };
+}
+
+function closeQuietly(conn: Deno.Conn): void {
+  try {
+    conn.close();
+  } catch {
+    // closed already
+  }
+}
+
+export function shuttingDown(): TamqError {
+  return new TamqError("UNAVAILABLE", "shutting_down", "the service is shutting down", {
+    hint: "start it with: tamq serve --detach",
+  });
+}
+
+function strangerRefused(uid: number): TamqError {
+  return new TamqError(
+    "UNAUTHENTICATED",
+    "peer_refused",
+    `user ${uid} may not use the service of user ${Deno.uid()}`,
+    { hint: "run tamq as the user whose service this is" },
+  );
+}
+
+function tooMany(limit: number): TamqError {
+  return new TamqError(
+    "RESOURCE_EXHAUSTED",
+    "too_many_connections",
+    `the service has its limit of ${limit} connections`,
+    { hint: "try again in a moment" },
+  );
+}
+
+function answerTooLarge(): TamqError {
+  return new TamqError("RESOURCE_EXHAUSTED", "answer_too_large", "the answer is too large", {
+    hint: "ask for less: use filters or a smaller limit",
+  });
+}
