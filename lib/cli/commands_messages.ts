@@ -1,0 +1,117 @@
+/** Commands about messages. */
+import { STATES } from "../model/message.ts";
+import { command } from "./command.ts";
+import { count, flag, json, messageId, repo, text } from "./parameters.ts";
+import type { HistoryFlags } from "./verbs/history.ts";
+import type { SendFlags } from "./verbs/send.ts";
+import type { JsonFlag } from "./verbs/service.ts";
+
+const idArgument = { kind: "tuple", parameters: [messageId] } as const;
+
+export const send = command<SendFlags, string[]>({
+  brief: "Send a message to a repository",
+  details:
+    `Sends a message to the worker of a repository. The text is the argument, or the file given by
+--file, or standard input. One trailing line feed of a file or of standard input is dropped.
+Prints the message id. The message is queued durably when the command returns.`,
+  usage: [
+    "'To:REPO: TEXT' [--endpoint ID] [--key KEY] [--json]",
+    "--to REPO [TEXT | --file FILE|-] [--endpoint ID] [--key KEY] [--json]",
+  ],
+  examples: [
+    { run: "tamq send 'To:alpha: please rebase'", does: "one line, or several in the quotes" },
+    { run: "tamq send --to alpha --file review.md", does: "the text of a file" },
+    { run: "git log -3 | tamq send --to alpha", does: "the text on standard input" },
+    { run: "git log -3 | tamq send 'To:alpha:'", does: "the same" },
+  ],
+  parameters: {
+    flags: {
+      to: repo("Repository to send to; then the text needs no To: line"),
+      file: text("FILE", "Read the text from FILE, or from standard input with -"),
+      endpoint: text("ID", "Deliver at this endpoint only (see tamq endpoints)"),
+      key: text("KEY", "Idempotency key: sending again with the same key sends nothing new"),
+      correlation: text("ID", "Correlation id, kept with the message"),
+      json,
+    },
+    aliases: { f: "file" },
+    positional: {
+      kind: "array",
+      parameter: { parse: String, placeholder: "TEXT", brief: "The message" },
+      maximum: 1,
+    },
+  },
+  load: () => import("./verbs/send.ts"),
+});
+
+export const message = command<JsonFlag, [string]>({
+  brief: "Show one message: state, deadlines, attempts, text",
+  usage: ["[--json] ID"],
+  examples: [{ run: "tamq message 06zz…", does: "everything known about it" }],
+  parameters: { flags: { json }, positional: idArgument },
+  load: () => import("./verbs/message.ts"),
+});
+
+export const history = command<HistoryFlags, []>({
+  brief: "Show messages and what became of them",
+  details:
+    `Shows messages, oldest first, so that the latest stand at the bottom as in a log; --reverse puts
+the newest first. Without --limit the last 50 are shown, with --json all of them. Reads the local
+database directly and works with the service stopped.
+
+TIME is RFC 3339 (2030-01-31T09:00:00Z), a local date or date and time (2030-01-31, "2030-01-31
+09:00"), or an age: 90s, 15m, 2h, 3d, 1w.`,
+  usage: [
+    "[--repo REPO] [--state STATE] [--endpoint ID] [--correlation ID]\n" +
+    "               [--since TIME] [--until TIME] [-n N] [--reverse] [--json]",
+  ],
+  examples: [
+    { run: "tamq history", does: "the last 50 messages" },
+    { run: "tamq history --repo alpha --since 2h", does: "from or to alpha, the last two hours" },
+    { run: "tamq history --state failed --json", does: "all that failed, one object a line" },
+  ],
+  parameters: {
+    flags: {
+      repo: repo("Messages from or to this repository"),
+      state: { kind: "enum", values: STATES, optional: true, brief: "Messages in this state" },
+      endpoint: text("ID", "Messages bound to this endpoint"),
+      correlation: text("ID", "Messages with this correlation id"),
+      since: text("TIME", "Admitted at or after"),
+      until: text("TIME", "Admitted before"),
+      limit: {
+        kind: "parsed",
+        parse: count(1, 10_000),
+        optional: true,
+        placeholder: "N",
+        brief: "At most N, the latest of them",
+      },
+      reverse: flag("Newest first"),
+      json,
+    },
+    aliases: { n: "limit" },
+  },
+  load: () => import("./verbs/history.ts"),
+});
+
+export const ack = command<JsonFlag, [string]>({
+  brief: "Acknowledge a message",
+  usage: ["[--json] ID"],
+  examples: [{ run: "tamq ack 06zz…", does: "also late: an acknowledgement always wins" }],
+  parameters: { flags: { json }, positional: idArgument },
+  load: () => import("./verbs/ack.ts"),
+});
+
+export const retry = command<JsonFlag, [string]>({
+  brief: "Return a failed message to the queue",
+  usage: ["[--json] ID"],
+  examples: [{ run: "tamq retry 06zz…", does: "its attempts start over" }],
+  parameters: { flags: { json }, positional: idArgument },
+  load: () => import("./verbs/retry.ts"),
+});
+
+export const cancel = command<JsonFlag, [string]>({
+  brief: "Withdraw a message that is still waiting",
+  usage: ["[--json] ID"],
+  examples: [{ run: "tamq cancel 06zz…", does: "only before a delivery has begun" }],
+  parameters: { flags: { json }, positional: idArgument },
+  load: () => import("./verbs/cancel.ts"),
+});

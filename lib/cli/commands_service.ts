@@ -1,0 +1,62 @@
+/** Commands about the message service itself. */
+import { command } from "./command.ts";
+import { flag, json } from "./parameters.ts";
+import type { JsonFlag } from "./verbs/service.ts";
+import type { ServeFlags } from "./verbs/serve.ts";
+
+export const serve = command<ServeFlags, []>({
+  brief: "Run the message service in the foreground, or in the background with --detach",
+  usage: ["[--detach] [--quiet|--verbose] [--json]"],
+  examples: [
+    { run: "tamq serve", does: "in the foreground, log on standard error; Ctrl-C stops it" },
+    { run: "tamq serve --detach", does: "in the background, log in the state directory" },
+  ],
+  parameters: {
+    flags: {
+      detach: flag("Run in the background; return once it answers"),
+      quiet: flag("Log warnings and errors only"),
+      verbose: flag("Log everything"),
+      json: flag("Log JSON, one object a line"),
+      detachedChild: flag("What --detach starts", true),
+    },
+  },
+  load: () => import("./verbs/serve.ts"),
+});
+
+export const stop = command<JsonFlag, []>({
+  brief: "Stop the message service; terminals and queued messages stay",
+  usage: ["[--json]"],
+  examples: [{ run: "tamq stop", does: "ends the service within its grace period" }],
+  parameters: { flags: { json } },
+  load: () => import("./verbs/stop.ts"),
+});
+
+export const status = command<JsonFlag, []>({
+  brief: "Show the health of service, database, registry, queue and windows",
+  details:
+    `Shows the health of each part separately. The exit status is 0 when the service runs and every
+part is well, 1 when a part is not, 3 when the service does not answer.`,
+  usage: ["[--json]"],
+  examples: [
+    { run: "tamq status", does: "for people" },
+    { run: "tamq status --json", does: "one object, for programs" },
+  ],
+  parameters: { flags: { json } },
+  load: () => import("./verbs/status.ts"),
+});
+
+export const ping = command<JsonFlag, []>({
+  brief: "Ask the service for a sign of life; the exit status says it",
+  usage: ["[--json]"],
+  examples: [{ run: "tamq ping && echo alive", does: "status 0 when it answers, else 3" }],
+  parameters: { flags: { json } },
+  load: () => import("./verbs/ping.ts"),
+});
+
+export const dbVersion = command<JsonFlag, []>({
+  brief: "Print the schema version of the message database",
+  usage: ["[--json]"],
+  examples: [{ run: "tamq db-version", does: "works with the service stopped" }],
+  parameters: { flags: { json } },
+  load: () => import("./verbs/db_version.ts"),
+});

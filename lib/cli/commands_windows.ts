@@ -1,0 +1,88 @@
+/** Commands about windows: opening them and what runs in them. */
+import { MODES } from "../model/endpoint.ts";
+import { command } from "./command.ts";
+import { flag, json, repoArgument, text } from "./parameters.ts";
+import type { BrokerFlags } from "./verbs/broker.ts";
+import type { StartFlags } from "./verbs/start.ts";
+import type { JsonFlag } from "./verbs/service.ts";
+
+const mode = {
+  kind: "enum",
+  values: MODES,
+  default: "trigger",
+  brief: "How a message enters the program: typed and submitted, typed only, or held back",
+} as const;
+
+export const start = command<StartFlags, string[]>({
+  brief: "Open one tmux window per repository and run a command in each",
+  details:
+    `Opens one tmux window per repository and runs CMD in each, in the repository's folder, under a
+broker that carries messages. Starts the message service when it is not running. A repository
+whose window is already open is left alone. "start" may be left out: tamq --command CMD REPO...
+
+Inside tmux the windows are added to the current session; elsewhere a session "tamq" is made or
+reused, and shown when standard input is a terminal.
+
+CMD is split into words as a shell would, and runs without one: for pipes, variables and the like
+write --command "sh -c '...'".`,
+  usage: [
+    "--command CMD [--mode trigger|draft|hold] [--tmux-socket NAME] [--no-service] REPO...",
+  ],
+  examples: [
+    { run: "tamq --command claude alpha beta", does: "two windows, an agent in each" },
+    { run: "tamq --command 'bash -l' alpha", does: "a login shell; messages are shown in it" },
+    { run: "tamq --command cat --tmux-socket lab alpha", does: "in the tmux server named lab" },
+  ],
+  parameters: {
+    flags: {
+      command: { ...text("CMD", "Command line to run in each window"), optional: false },
+      mode,
+      tmuxSocket: text("NAME", "Name of the tmux server (tmux -L); by default $TMUX, else default"),
+      noService: flag("Open terminals only, without messages"),
+    },
+    aliases: { c: "command" },
+    positional: { kind: "array", parameter: repoArgument, minimum: 1 },
+  },
+  load: () => import("./verbs/start.ts"),
+});
+
+export const broker = command<BrokerFlags, string[]>({
+  brief: "Run a command in this tmux pane under a broker (what `start` puts into each window)",
+  usage: ["--repo REPO --cwd PATH --mode MODE [--no-service] -- CMD..."],
+  examples: [
+    { run: "tamq broker --repo alpha --cwd /src/alpha --mode trigger -- cat", does: "by hand" },
+  ],
+  parameters: {
+    flags: {
+      repo: { ...text("REPO", "Registered name of the repository"), optional: false },
+      cwd: { ...text("PATH", "Folder of the repository"), optional: false },
+      mode,
+      noService: flag("Without messages"),
+    },
+    positional: {
+      kind: "array",
+      parameter: { parse: String, placeholder: "CMD", brief: "Command and its arguments" },
+      minimum: 1,
+    },
+  },
+  load: () => import("./verbs/broker.ts"),
+});
+
+export const endpoints = command<JsonFlag, []>({
+  brief: "List the tmux servers with live windows, and the windows",
+  usage: ["[--json]"],
+  examples: [
+    { run: "tamq endpoints", does: "what can take messages now, and why not" },
+    { run: "tamq endpoints --json", does: "one endpoint a line" },
+  ],
+  parameters: { flags: { json } },
+  load: () => import("./verbs/endpoints.ts"),
+});
+
+export const who = command<JsonFlag, []>({
+  brief: "List the repositories that are live, one a line",
+  usage: ["[--json]"],
+  examples: [{ run: "tamq who", does: "whom you can write to now" }],
+  parameters: { flags: { json } },
+  load: () => import("./verbs/who.ts"),
+});

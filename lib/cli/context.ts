@@ -1,0 +1,91 @@
+/** What every command gets: streams, environment, clock. Tests put their own in its place. */
+import type { CommandContext } from "@stricli/core";
+import { type Clock, pause, systemClock } from "../base/clock.ts";
+import type { Env } from "../config.ts";
+
+export interface CliContext extends CommandContext {
+  readonly env: Env;
+  readonly clock: Clock;
+  /** For stricli alone: its streams (blank lines on its standard error are dropped), the exit status. */
+  readonly process: {
+    readonly stdout: { readonly write: (text: string) => void };
+    readonly stderr: { readonly write: (text: string) => void };
+    exitCode?: number | string | null;
+  };
+  /** One line on standard output. */
+  out(line: string): void;
+  /** One line on standard error. */
+  err(line: string): void;
+  /** Standard output to the kernel now; commands that run on call it, others leave it to the end. */
+  flush(): Promise<void>;
+  stdinIsTerminal(): boolean;
+  stdoutIsTerminal(): boolean;
+  /** All of standard input, or `undefined` once it holds more than `limit` bytes. */
+  readStdin(limit: number): Promise<Uint8Array | undefined>;
+}
+
+/** Thrown by a write once the reader of standard output is gone; ends the command quietly. */
+export class OutputClosed extends Error {}
+
+/** The context of a real process. */
+export function processContext(): CliContext {
+  const encoder = new TextEncoder();
+  let pending: string[] = [];
+  const stderr = (text: string) => {
+    try {
+      writeAll(Deno.stderr, encoder.encode(text));
+    } catch {
+      // Nobody is left to tell.
+    }
+  };
+  return {
+    env: Deno.env.get,
+    clock: systemClock,
+    process: {
+      stdout: { write: (text) => void pending.push(text) },
+      stderr: { write: (text) => void (text.trim() !== "" && stderr(text)) },
+    },
+    out: (line) => void pending.push(line + "\n"),
+    err: (line) => stderr(line + "\n"),
+    async flush() {
+      const bytes = encoder.encode(pending.join(""));
+      pending = [];
+      await writeOut(bytes);
+    },
+    stdinIsTerminal: () => Deno.stdin.isTerminal(),
+    stdoutIsTerminal: () => Deno.stdout.isTerminal(),
+    readStdin: (limit) => readAtMost(Deno.stdin, limit),
+  };
+}
+
+async function writeOut(bytes: Uint8Array): Promise<void> {
+  for (let at = 0; at < bytes.length;) {
+    try {
+      at += Deno.stdout.writeSync(bytes.subarray(at));
+    } catch (error) {
+      if (error instanceof Deno.errors.BrokenPipe) throw new OutputClosed();
+      // A terminal that another program left in non-blocking mode: wait until it has drained a bit.
+      if (!(error instanceof Deno.errors.WouldBlock)) throw error;
+      await pause(systemClock, 2);
+    }
+  }
+}
+
+function writeAll(to: { writeSync(bytes: Uint8Array): number }, bytes: Uint8Array): void {
+  for (let at = 0; at < bytes.length;) at += to.writeSync(bytes.subarray(at));
+}
+
+/** Everything `from` holds, or `undefined` once that is more than `limit` bytes. */
+export async function readAtMost(
+  from: { read(into: Uint8Array): Promise<number | null> },
+  limit: number,
+): Promise<Uint8Array | undefined> {
+  const bytes = new Uint8Array(limit + 1);
+  let length = 0;
+  while (length <= limit) {
+    const count = await from.read(bytes.subarray(length));
+    if (count === null) return bytes.subarray(0, length);
+    length += count;
+  }
+  return undefined;
+}

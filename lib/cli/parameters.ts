@@ -1,0 +1,53 @@
+/** Options and arguments that several commands share, with their parsers and completions. */
+import type { CliContext } from "./context.ts";
+
+/** `--json` of every command that prints records. */
+export const json = {
+  kind: "boolean",
+  optional: true,
+  withNegated: false,
+  brief: "One JSON object a line, for programs",
+} as const;
+
+/** A switch that is off unless given. */
+export function flag(brief: string, hidden = false) {
+  return { kind: "boolean", optional: true, withNegated: false, brief, hidden } as const;
+}
+
+export function text(placeholder: string, brief: string) {
+  return { kind: "parsed", parse: String, optional: true, placeholder, brief } as const;
+}
+
+/** A repository's registered name, completed from the live gita registry. */
+export function repo(brief: string) {
+  return { ...text("REPO", brief), proposeCompletions: repoNames } as const;
+}
+
+/** An option's count: a whole number within bounds. */
+export function count(minimum: number, maximum: number) {
+  return (input: string): number => {
+    const value = /^\d{1,9}$/.test(input) ? Number(input) : NaN;
+    if (!(value >= minimum && value <= maximum)) {
+      throw new Error(`a whole number from ${minimum} to ${maximum} is wanted`);
+    }
+    return value;
+  };
+}
+
+export const repoArgument = {
+  parse: String,
+  placeholder: "REPO",
+  brief: "Name of a repository in the gita registry",
+  proposeCompletions: repoNames,
+} as const;
+
+export const messageId = {
+  parse: String,
+  placeholder: "ID",
+  brief: "Message id, as `tamq send` and `tamq history` print it",
+} as const;
+
+async function repoNames(this: CliContext, partial: string): Promise<string[]> {
+  const { gitaRegistry } = await import("../gita.ts");
+  return gitaRegistry(this.env).names().filter((name) => name.startsWith(partial));
+}

@@ -1,0 +1,171 @@
+/** `tamq send` (B-07): an explicit message from any shell. */
+import { errorText, TamqError } from "../../base/errors.ts";
+import { newToken } from "../../base/ids.ts";
+import { systemRandom } from "../../base/random.ts";
+import { checkBody, decodeBody, MAX_BODY_BYTES } from "../../model/body.ts";
+import { LOCAL_SENDER, parseAddress, unknownAddress } from "../../model/envelope.ts";
+import type { Outcome } from "../../base/outcome.ts";
+import type { BodyRefusal } from "../../model/body.ts";
+import type { Verb } from "../command.ts";
+import { type CliContext, readAtMost } from "../context.ts";
+import { usageError } from "../errors.ts";
+import { ask } from "./service.ts";
+
+export interface SendFlags {
+  readonly to?: string;
+  readonly file?: string;
+  readonly endpoint?: string;
+  readonly key?: string;
+  readonly correlation?: string;
+  readonly json?: boolean;
+}
+
+const CLIENT = "tamq-cli";
+/** One line feed at the end is dropped, so one byte more than a body may be read. */
+const MAX_INPUT_BYTES = MAX_BODY_BYTES + 1;
+
+const send: Verb<SendFlags, string[]> = async function (flags, ...texts) {
+  const { target, body } = await addressed(this, flags, texts[0]);
+  const key = flags.key ?? newToken(systemRandom);
+  const sent = await ask(this, "send", {
+    client_id: CLIENT,
+    idempotency_key: key,
+    sender_repo: LOCAL_SENDER,
+    target_repo: target,
+    provenance: "cli",
+    body: accepted(checkBody(body)),
+    ...flags.endpoint === undefined ? {} : { endpoint_id: flags.endpoint },
+    ...flags.correlation === undefined ? {} : { correlation_id: flags.correlation },
+  }).catch((error) => {
+    throw withKey(error, key);
+  });
+  if (flags.json) return this.out(JSON.stringify(sent));
+  this.out(sent.message_id);
+  if (sent.deduplicated) this.err("tamq: sent before with this key; nothing new was sent");
+};
+export default send;
+
+async function addressed(context: CliContext, flags: SendFlags, text: string | undefined) {
+  refuseMangled(text);
+  if (flags.to !== undefined) {
+    if (text !== undefined && flags.file !== undefined) {
+      throw usageError("the text is given twice, as an argument and by --file", "leave one out");
+    }
+    return { target: flags.to, body: text ?? await readText(context, flags.file) };
+  }
+  if (text === undefined) {
+    throw usageError("no repository is given", "tamq send 'To:REPO: TEXT', or tamq send --to REPO");
+  }
+  const { target, body } = await parseBlock(context, text);
+  if (body !== "" && flags.file === undefined) return { target, body };
+  if (body !== "") {
+    throw usageError("the text is given twice, as an argument and by --file", "leave one out");
+  }
+  return { target, body: await readText(context, flags.file) };
+}
+
+/** Target and body of `To:REPO: text`, whose further lines belong to the body. */
+async function parseBlock(context: CliContext, text: string) {
+  const end = text.indexOf("\n");
+  const first = end < 0 ? text : text.slice(0, end);
+  const names = await registeredNames(context);
+  const known = parseAddress(first, names);
+  // Who is registered is the service's to say (and whom to suggest): an unknown name goes there.
+  const target = known?.target ?? unknownAddress(first);
+  if (target === undefined) {
+    throw usageError(
+      "the message does not begin with To:REPO:",
+      "tamq send 'To:REPO: TEXT', or tamq send --to REPO TEXT",
+    );
+  }
+  const rest = known?.text ?? first.slice(`To:${target}:`.length).replace(/^[ \t]/, "");
+  const more = end < 0 ? "" : text.slice(end + 1);
+  for (const [index, line] of more.split("\n").entries()) {
+    const other = parseAddress(line, names)?.target;
+    if (other === undefined) continue;
+    throw usageError(
+      `line ${index + 2} of the text addresses "${other}"; one command sends one message`,
+      "send them one by one, or use --to REPO for a text that quotes such a line",
+    );
+  }
+  return { target, body: rest === "" ? more : end < 0 ? rest : `${rest}\n${more}` };
+}
+
+async function registeredNames(context: CliContext): Promise<readonly string[]> {
+  const { gitaRegistry } = await import("../../gita.ts");
+  try {
+    return gitaRegistry(context.env).names();
+  } catch (error) {
+    // The service reads the registry for itself and explains what is wrong with it.
+    if (error instanceof TamqError) return [];
+    throw error;
+  }
+}
+
+async function readText(context: CliContext, file: string | undefined): Promise<string> {
+  let bytes: Uint8Array | undefined;
+  if (file === undefined || file === "-") {
+    if (context.stdinIsTerminal()) {
+      context.err("tamq: type the message; Ctrl-D on a new line ends it");
+    }
+    bytes = await context.readStdin(MAX_INPUT_BYTES);
+  } else bytes = await readFile(file);
+  if (bytes === undefined) {
+    throw new TamqError(
+      "INVALID_ARGUMENT",
+      "body_too_large",
+      `the message body has more than ${MAX_BODY_BYTES} bytes`,
+      { hint: "send the path of the file, or split the text" },
+    );
+  }
+  return accepted(decodeBody(bytes)).replace(/\n$/, "");
+}
+
+async function readFile(path: string): Promise<Uint8Array | undefined> {
+  let file: Deno.FsFile | undefined;
+  try {
+    file = await Deno.open(path);
+    return await readAtMost(file, MAX_INPUT_BYTES);
+  } catch (cause) {
+    const missing = cause instanceof Deno.errors.NotFound;
+    throw new TamqError(
+      missing ? "NOT_FOUND" : "INVALID_ARGUMENT",
+      "file_unreadable",
+      missing ? `there is no file ${path}` : `cannot read ${path}: ${errorText(cause)}`,
+      { hint: "check the path and its permissions", cause },
+    );
+  } finally {
+    file?.close();
+  }
+}
+
+function accepted(checked: Outcome<string, BodyRefusal>): string {
+  if (checked.ok) return checked.value;
+  const { reason, message, hint } = checked.error;
+  throw new TamqError("INVALID_ARGUMENT", reason, message, { hint });
+}
+
+/**
+ * The runtime turns bytes of an argument that are not UTF-8 into U+FFFD. A text with that character
+ * is compared with what the kernel has, so that a body is never changed silently (T-08).
+ */
+function refuseMangled(text: string | undefined): void {
+  if (text === undefined || !text.includes("\ufffd")) return;
+  let raw: Uint8Array;
+  try {
+    raw = Deno.readFileSync("/proc/self/cmdline");
+  } catch {
+    return;
+  }
+  accepted(decodeBody(raw));
+}
+
+/** A lost answer can be asked for again, but only by who knows the key. */
+function withKey(error: unknown, key: string): unknown {
+  if (!(error instanceof TamqError)) return error;
+  if (error.reason !== "connection_lost" && error.reason !== "no_answer") return error;
+  return new TamqError(error.code, error.reason, error.message, {
+    hint: `the outcome is unknown; repeat it safely with: --key ${key}`,
+    cause: error,
+  });
+}
