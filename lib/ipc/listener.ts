@@ -37,8 +37,8 @@ export class SocketServer {
   readonly #limits: Limits;
   readonly #peers: PeerFinder;
   readonly #stopping = new AbortController();
-  /** Everything open, with whether it still waits for its request. */
-  readonly #open = new Map<Deno.Conn, { waiting: boolean; done: Promise<void> }>();
+  /** Everything open, with what resolves when it is closed. */
+  readonly #open = new Map<Deno.Conn, Promise<void>>();
   #accepting: Promise<void> = Promise.resolve();
 
   constructor(options: ServerOptions) {
@@ -67,7 +67,7 @@ export class SocketServer {
   /** Resolves when every connection has ended by itself. */
   async drained(): Promise<void> {
     while (this.#open.size > 0) {
-      await Promise.all([...this.#open.values()].map((entry) => entry.done));
+      await Promise.all(this.#open.values());
     }
   }
 
@@ -92,15 +92,20 @@ export class SocketServer {
       }
       // Nothing is awaited between accept and this: the newest socket must be this one.
       const peer = this.#identify();
-      const entry = { waiting: true, done: Promise.resolve() };
-      this.#open.set(conn, entry);
-      entry.done = this.#converse(conn, peer, entry).catch((error) => {
-        log.error("socket.connection_failed", { reason: errorText(error) });
-      }).finally(() => {
-        closeQuietly(conn);
-        this.#open.delete(conn);
-        probe("ipc.closed");
-      });
+      this.#open.set(conn, this.#serve(conn, peer));
+    }
+  }
+
+  async #serve(conn: Deno.Conn, peer: Peer | undefined): Promise<void> {
+    await Promise.resolve(); // so that it is among the open ones before it can end
+    try {
+      await this.#converse(conn, peer);
+    } catch (error) {
+      this.#options.log.error("socket.connection_failed", { reason: errorText(error) });
+    } finally {
+      closeQuietly(conn);
+      this.#open.delete(conn);
+      probe("ipc.closed");
     }
   }
 
@@ -112,11 +117,7 @@ export class SocketServer {
     }
   }
 
-  async #converse(
-    conn: Deno.Conn,
-    peer: Peer | undefined,
-    entry: { waiting: boolean },
-  ): Promise<void> {
+  async #converse(conn: Deno.Conn, peer: Peer | undefined): Promise<void> {
     const { log, clock } = this.#options;
     if (peer === undefined) {
       log.warn("peer.unknown");
@@ -136,7 +137,6 @@ export class SocketServer {
     try {
       const request = await this.#request(reader);
       if (request === undefined) return;
-      entry.waiting = false;
       reply = await this.#options.handle(request, peer);
     } catch (error) {
       if (!(error instanceof TamqError)) {

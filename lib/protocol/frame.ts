@@ -41,13 +41,18 @@ export function parseBrokerFrame(json: Json, newerMinor: boolean): BrokerFrame |
   return check(brokerFrame, json, newerMinor) as BrokerFrame;
 }
 
+/** No shape of ours is nested deeper; each pass drops unknown fields one level down. */
+const MAX_DEPTH = 8;
+
 function check(schema: z.ZodMiniType, value: Json, newerMinor: boolean): unknown {
   let input = value;
-  for (;;) {
+  for (let pass = 0;; pass++) {
     const result = schema.safeParse(input);
     if (result.success) return result.data;
     const unknown = result.error.issues.filter((issue) => issue.code === "unrecognized_keys");
-    if (!newerMinor || unknown.length === 0) throw complaint(result.error.issues, input);
+    if (!newerMinor || unknown.length === 0 || pass > MAX_DEPTH) {
+      throw complaint(result.error.issues, input);
+    }
     input = structuredClone(input);
     for (const issue of unknown) {
       const owner = at(input, issue.path) as Json;

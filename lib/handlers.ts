@@ -1,0 +1,136 @@
+/**
+ * One handler per operation of the table: who is calling, what they may do, and the queue's answer.
+ * The caller is who the kernel says, never who the request says (B-04).
+ */
+import type { Attachments } from "./attachments.ts";
+import { rfc3339 } from "./base/clock.ts";
+import { TamqError } from "./base/errors.ts";
+import type { Peer, Processes } from "./model/ports.ts";
+import { CAPABILITIES, PROTOCOL } from "./protocol/handshake.ts";
+import { parseRequest } from "./protocol/frame.ts";
+import type { OperationName, RequestOf, ResponseOf } from "./protocol/operations.ts";
+import type { WireStatus } from "./protocol/schema.ts";
+import type { Origin, Queue } from "./queue.ts";
+import type { Handle, Json, Reply } from "./socket.ts";
+import type { WindowStreams } from "./window_streams.ts";
+
+/** What tells this run of the service from any other. */
+export interface ServiceIdentity {
+  readonly serviceId: string;
+  readonly version: string;
+  readonly pid: number;
+  /** Milliseconds since the epoch. */
+  readonly startedAt: number;
+}
+
+export interface HandlerOptions {
+  readonly identity: ServiceIdentity;
+  readonly queue: Queue;
+  readonly attachments: Attachments;
+  readonly processes: Processes;
+  readonly windows: WindowStreams;
+  readonly status: () => WireStatus;
+}
+
+/** What a handler knows of a request beside its fields. */
+export interface Call {
+  readonly peer: Peer;
+  /** The client's version. */
+  readonly protocol: string;
+  readonly newerMinor: boolean;
+}
+
+type Handlers = {
+  [K in OperationName]: (
+    fields: RequestOf<K>,
+    call: Call,
+  ) => Promise<Reply> | Reply | Promise<Answer<K>> | Answer<K>;
+};
+/** A plain result; `attach` alone answers with a {@link Reply}. */
+interface Answer<K extends OperationName> {
+  readonly result: ResponseOf<K>;
+}
+
+/** The function that the socket calls for every request. */
+export function createHandlers(options: HandlerOptions): Handle {
+  const { queue, attachments, processes, windows, identity } = options;
+
+  const originOf = (peer: Peer): Origin => {
+    const owner = attachments.ownerOf(processes.ancestry(peer.pid));
+    return owner === undefined ? {} : { owner };
+  };
+
+  /** An agent cannot lift its own limits (T-27). */
+  const originOfOperator = (peer: Peer): Origin => {
+    const origin = originOf(peer);
+    if (origin.owner === undefined || origin.owner.isBroker) return origin;
+    throw new TamqError(
+      "PERMISSION_DENIED",
+      "worker_refused",
+      `a command in the window of ${origin.owner.attached.window.repo} may not do this`,
+      { hint: "run it in a terminal outside the windows that tamq opened" },
+    );
+  };
+
+  const handlers: Handlers = {
+    ping: () => ({
+      result: {
+        protocol: PROTOCOL,
+        version: identity.version,
+        capabilities: [...CAPABILITIES],
+        service_id: identity.serviceId,
+        pid: identity.pid,
+        started_at: rfc3339(identity.startedAt),
+      },
+    }),
+    attach: (fields, call) => windows.attach(fields, call),
+    endpoints: () => ({ result: { endpoints: windows.endpoints() } }),
+    send: async (fields, { peer }) => ({ result: await queue.send(fields, originOf(peer)) }),
+    message: ({ message_id }) => ({ result: queue.message(message_id) }),
+    history: (fields) => ({ result: historyPage(queue, fields) }),
+    ack: async ({ message_id }) => ({ result: await queue.ack(message_id) }),
+    retry: async ({ message_id }, { peer }) => ({
+      result: await queue.retry(message_id, originOfOperator(peer)),
+    }),
+    cancel: async ({ message_id }) => ({ result: await queue.cancel(message_id) }),
+    status: () => ({ result: options.status() }),
+  };
+
+  return (json: Json, peer: Peer) => {
+    const request = parseRequest(json);
+    const call = { peer, protocol: request.protocol, newerMinor: request.newerMinor };
+    // The union of requests and the table of handlers have the same keys; TypeScript cannot see
+    // that the two look-ups meet.
+    const handler = handlers[request.op] as (fields: unknown, call: Call) => Promise<Reply>;
+    return handler(request.fields, call);
+  };
+}
+
+/** A page holds at most so many messages, and so many bytes of them (T-22). */
+export const HISTORY_PAGE_MESSAGES = 256;
+/** Under the answer's own limit of 1 MiB, with room for what surrounds the messages. */
+export const HISTORY_PAGE_BYTES = (1 << 20) - 4096;
+
+const encoder = new TextEncoder();
+
+/**
+ * One page, however long the bodies are: as many messages as fit, at least one, and the cursor of
+ * the next. The reader goes on until `next_cursor` is null or it has what it wanted.
+ */
+export function historyPage(
+  queue: Pick<Queue, "history">,
+  fields: RequestOf<"history">,
+): ResponseOf<"history"> {
+  const limit = Math.min(fields.limit ?? HISTORY_PAGE_MESSAGES, HISTORY_PAGE_MESSAGES);
+  const page = queue.history({ ...fields, limit });
+  let bytes = 0;
+  let fit = 0;
+  for (const message of page.messages) {
+    bytes += encoder.encode(JSON.stringify(message)).length + 1;
+    if (bytes > HISTORY_PAGE_BYTES && fit > 0) break;
+    fit++;
+  }
+  // Asked again rather than cut: only the queue knows its cursors. Nothing changes in between,
+  // since both reads happen in one turn.
+  return fit === page.messages.length ? page : queue.history({ ...fields, limit: fit });
+}
