@@ -254,19 +254,10 @@ function once(fn: () => void): () => void {
 }
 
 /**
- * The socket to talk to: the configured one; when that is absent and nobody named it explicitly,
- * the one of the live service on the same state directory (shells may differ in XDG_RUNTIME_DIR).
+ * The socket to talk to. Nobody named one explicitly: the one of the live service on the same state
+ * directory, since shells may differ in XDG_RUNTIME_DIR; else the configured one.
  */
 export function findSocket(settings: Settings): string {
-  if (settings.socketExplicit || exists(settings.socket)) return settings.socket;
+  if (settings.socketExplicit) return settings.socket;
   return liveHolder(settings.stateDir)?.socket ?? settings.socket;
-}
-
-function exists(path: string): boolean {
-  try {
-    Deno.lstatSync(path);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -3,8 +3,8 @@
  * The lock is `flock` on a file in the state directory: the kernel frees it with the process, so a
  * dead holder never has to be guessed at. The file's text only tells people and clients who holds it.
  */
-import { errorText, TamqError } from "../base/errors.ts";
 import { isAlive } from "../base/proc.ts";
+import { stateDirUnusable } from "./state_dir.ts";
 
 /** Who holds the lock, as the holder wrote it. */
 export interface Holder {
@@ -30,30 +30,18 @@ export function lockPath(stateDir: string): string {
 /** The lock, or undefined when another process holds it. Throws when the file cannot be used. */
 export async function tryServiceLock(stateDir: string): Promise<ServiceLock | undefined> {
   const path = lockPath(stateDir);
-  let file: Deno.FsFile;
-  try {
-    file = await Deno.open(path, { read: true, write: true, create: true, mode: 0o600 });
-  } catch (cause) {
-    throw new TamqError(
-      "FAILED_PRECONDITION",
-      "lock_unusable",
-      `cannot open the service lock ${path}: ${errorText(cause)}`,
-      { hint: "check the owner, the permissions and the free space of the state directory", cause },
-    );
-  }
-  let held = false;
-  try {
-    held = await file.tryLock(true);
-  } finally {
-    if (!held) file.close();
-  }
-  if (!held) return undefined;
+  const file = await tryLockFile(path);
+  if (file === undefined) return undefined;
   let released = false;
   return {
     publish(holder) {
-      file.truncateSync(0);
-      file.seekSync(0, Deno.SeekMode.Start);
-      file.writeSync(new TextEncoder().encode(JSON.stringify(holder) + "\n"));
+      try {
+        file.truncateSync(0);
+        file.seekSync(0, Deno.SeekMode.Start);
+        file.writeSync(new TextEncoder().encode(JSON.stringify(holder) + "\n"));
+      } catch (cause) {
+        throw stateDirUnusable(path, cause); // a full disk, most likely
+      }
     },
     release() {
       if (released) return;
@@ -65,6 +53,23 @@ export async function tryServiceLock(stateDir: string): Promise<ServiceLock | un
       }
     },
   };
+}
+
+/** The file at `path`, created 0600, locked; undefined when somebody else holds its lock. */
+export async function tryLockFile(path: string): Promise<Deno.FsFile | undefined> {
+  let file: Deno.FsFile;
+  try {
+    file = await Deno.open(path, { read: true, write: true, create: true, mode: 0o600 });
+  } catch (cause) {
+    throw stateDirUnusable(path, cause);
+  }
+  let held = false;
+  try {
+    held = await file.tryLock(true);
+  } finally {
+    if (!held) file.close();
+  }
+  return held ? file : undefined;
 }
 
 /** What the file says, live or not; undefined when absent, empty or not understood. */

@@ -1,0 +1,234 @@
+/** Starting and stopping the message service from other processes (L-01, L-02, E-05). */
+import { type Clock, pause, systemClock, within } from "./base/clock.ts";
+import { TamqError, type WireError } from "./base/errors.ts";
+import { identify, isAlive, type ProcessIdentity } from "./base/proc.ts";
+import { selfCommand } from "./base/self.ts";
+import { call, findSocket } from "./client.ts";
+import type { Settings } from "./config.ts";
+import { tryLockFile } from "./ipc/lock.ts";
+import { ensureStateDir } from "./ipc/state_dir.ts";
+import { liveHolder, readHolder } from "./socket.ts";
+
+export interface Started {
+  /** False when one was running already. */
+  readonly started: boolean;
+  readonly pid: number;
+  /** What the service wants its operator to know (Q-07). */
+  readonly advisory?: string;
+}
+
+export interface StartOptions {
+  readonly clock?: Clock;
+  /** For everything, milliseconds. */
+  readonly timeoutMs?: number;
+  /** The argument vector of the service; for tests. */
+  readonly command?: readonly string[];
+}
+
+const START_MS = 10_000;
+const PING_MS = 2000;
+/** How long a service may take beyond its own grace period to be gone. */
+const STOP_MARGIN_MS = 2000;
+
+/**
+ * Makes sure that a service runs, in a session of its own. However many do this at once, one service
+ * results. Throws the service's own start-up error; `start_failed` when it died without a word;
+ * `start_timeout`; `service_running` when one serves this database at another, explicit socket.
+ */
+export async function startDetached(
+  settings: Settings,
+  options: StartOptions = {},
+): Promise<Started> {
+  const clock = options.clock ?? systemClock;
+  const end = clock.monotonic() + (options.timeoutMs ?? START_MS);
+  ensureStateDir(settings.stateDir);
+  for (;;) {
+    const running = await pingPid(findSocket(settings), clock);
+    if (running !== undefined) return { started: false, pid: running };
+    const started = await startAlone(settings, options, clock, end);
+    if (started !== undefined) return started;
+    if (clock.monotonic() >= end) throw startTimeout(settings);
+    await pause(clock, 25);
+  }
+}
+
+/**
+ * Starts a service again that crashed; leaves alone one that runs and one that was stopped. For
+ * brokers (E-05). True when a service was started.
+ */
+export async function restartCrashed(
+  settings: Settings,
+  options: StartOptions = {},
+): Promise<boolean> {
+  // A service that stops in order empties the lock file; one that was killed leaves its name there.
+  const last = readHolder(settings.stateDir);
+  if (last === undefined || isAlive(last)) return false;
+  return (await startDetached(settings, options)).started;
+}
+
+/** Undefined when somebody else is at it. */
+async function startAlone(
+  settings: Settings,
+  options: StartOptions,
+  clock: Clock,
+  end: number,
+): Promise<Started | undefined> {
+  const lock = await tryLockFile(`${settings.stateDir}/start.lock`);
+  if (lock === undefined) return undefined;
+  try {
+    // Whoever had the start lock before us may have started it since we looked.
+    const running = await pingPid(findSocket(settings), clock);
+    if (running !== undefined) return { started: false, pid: running };
+    return await launch(settings, options, clock, end);
+  } catch (error) {
+    if (!(error instanceof TamqError) || error.reason !== "service_running") throw error;
+    // Started in a foreground meanwhile, or the one before is still stopping; but one that answers
+    // at another socket than the one demanded will not come to that one.
+    const holder = liveHolder(settings.stateDir);
+    const elsewhere = settings.socketExplicit && holder !== undefined &&
+      holder.socket !== settings.socket;
+    if (elsewhere && await pingPid(holder.socket, clock) !== undefined) throw error;
+    return undefined;
+  } finally {
+    lock.close();
+  }
+}
+
+/** The pid of the service that answers at `socket`; undefined when none does. */
+async function pingPid(socket: string, clock: Clock): Promise<number | undefined> {
+  try {
+    return (await call(socket, "ping", {}, { clock, timeoutMs: PING_MS })).pid;
+  } catch (error) {
+    const absent = error instanceof TamqError &&
+      (error.code === "UNAVAILABLE" || error.code === "DEADLINE_EXCEEDED");
+    if (absent) return undefined;
+    throw error;
+  }
+}
+
+/** What the detached child prints, once. */
+type Announcement = { ready: true; pid: number; advisory?: string } | { error: WireError };
+
+async function launch(
+  settings: Settings,
+  options: StartOptions,
+  clock: Clock,
+  end: number,
+): Promise<Started> {
+  const [program, ...args] = options.command ?? selfCommand(["serve", "--detached-child"]);
+  const child = new Deno.Command(program!, {
+    args,
+    // The child must see the very paths that we looked at, whatever flags gave them to us.
+    env: {
+      TAMQ_STATE_DIR: settings.stateDir,
+      TAMQ_SOCKET: settings.socket,
+      ...(settings.configured ? { TAMQ_CONFIG: settings.configFile } : {}),
+    },
+    cwd: "/", // keeps no file system busy
+    stdin: "null",
+    stdout: "piped",
+    stderr: "null",
+    detached: true, // a session of its own: no terminal's hang-up or ^C reaches it
+  }).spawn();
+  child.unref();
+  const line = await within(clock, Math.max(0, end - clock.monotonic()), firstLine(child), () => {
+    throw startTimeout(settings, child.pid);
+  });
+  const said = parseAnnouncement(line);
+  if (said === undefined) {
+    throw new TamqError(
+      "UNAVAILABLE",
+      "start_failed",
+      "the service ended before it was ready",
+      { hint: `run it in the foreground to see why: tamq serve (log: ${settings.logFile})` },
+    );
+  }
+  if ("error" in said) throw TamqError.fromWire(said.error);
+  return {
+    started: true,
+    pid: said.pid,
+    ...(said.advisory === undefined ? {} : { advisory: said.advisory }),
+  };
+}
+
+async function firstLine(child: Deno.ChildProcess): Promise<string> {
+  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  try {
+    while (!text.includes("\n")) {
+      const { value, done } = await reader.read();
+      if (done) break;
+      text += value;
+    }
+  } finally {
+    await reader.cancel();
+  }
+  return text.split("\n")[0]!;
+}
+
+function parseAnnouncement(line: string): Announcement | undefined {
+  try {
+    const value = JSON.parse(line);
+    if (value?.ready === true || typeof value?.error?.code === "string") return value;
+  } catch {
+    // not ours
+  }
+  return undefined;
+}
+
+function startTimeout(settings: Settings, pid?: number): TamqError {
+  const holder = liveHolder(settings.stateDir);
+  const who = pid ?? holder?.pid;
+  return new TamqError(
+    "UNAVAILABLE",
+    "start_timeout",
+    who === undefined
+      ? "the service was not ready in time"
+      : `the service (process ${who}) was not ready in time`,
+    { hint: `see ${settings.logFile}; end a service that hangs with: tamq stop` },
+  );
+}
+
+/**
+ * Asks the service of this state directory to end and waits until it is gone; terminals and queue
+ * stay. `stopped` is false when none ran. Throws `stop_timeout` after the grace period.
+ */
+export async function stopService(
+  settings: Settings,
+  options: { clock?: Clock } = {},
+): Promise<{ stopped: boolean; pid?: number }> {
+  const clock = options.clock ?? systemClock;
+  const service = await runningService(settings, clock);
+  if (service === undefined) return { stopped: false };
+  try {
+    Deno.kill(service.pid, "SIGTERM");
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+  // The kernel frees lock and socket with the process: when it is gone, both are free.
+  const end = clock.monotonic() + settings.graceMs + STOP_MARGIN_MS;
+  while (isAlive(service)) {
+    if (clock.monotonic() >= end) {
+      throw new TamqError(
+        "DEADLINE_EXCEEDED",
+        "stop_timeout",
+        `the service (process ${service.pid}) did not end within its grace period`,
+        { hint: `end it by force: kill -9 ${service.pid}; acknowledged messages survive that` },
+      );
+    }
+    await pause(clock, 10);
+  }
+  return { stopped: true, pid: service.pid };
+}
+
+/** By the lock file, verified by start time; by asking the socket where that file says nothing. */
+async function runningService(
+  settings: Settings,
+  clock: Clock,
+): Promise<ProcessIdentity | undefined> {
+  const holder = liveHolder(settings.stateDir);
+  if (holder !== undefined) return { pid: holder.pid, start: holder.start };
+  if (readHolder(settings.stateDir) !== undefined) return undefined; // it crashed
+  const pid = await pingPid(settings.socket, clock);
+  return pid === undefined ? undefined : identify(pid);
+}
