@@ -1,0 +1,79 @@
+/** One worker on one pseudo-terminal (B-01). */
+import {
+  closeFd,
+  type ExitStatus,
+  foregroundGroup,
+  openPidfd,
+  openPty,
+  reap,
+  sendSignal,
+  setSize,
+  setTermios,
+  SIGCONT,
+  SIGHUP,
+  SIGKILL,
+  spawnOnTerminal,
+  type TerminalSize,
+  type Termios,
+} from "../pty_ffi.ts";
+
+export interface SessionOptions {
+  readonly command: readonly string[];
+  readonly directory: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly size: TerminalSize;
+  /** Line settings to start with, as the outer terminal had them; else the kernel's. */
+  readonly termios?: Termios;
+}
+
+export class Session {
+  private constructor(
+    /** Master side; nonblocking. */
+    readonly master: number,
+    readonly pid: number,
+    readonly pidfd: number,
+  ) {}
+
+  /** Errors as `spawnOnTerminal` gives them; nothing is left open then. */
+  static start(options: SessionOptions): Session {
+    const { master, slavePath } = openPty(options.size);
+    try {
+      if (options.termios !== undefined) setTermios(master, options.termios);
+      const { command, directory, env } = options;
+      const pid = spawnOnTerminal({ command, directory, env, slavePath });
+      return new Session(master, pid, openPidfd(pid));
+    } catch (error) {
+      closeFd(master);
+      throw error;
+    }
+  }
+
+  resize(size: TerminalSize): void {
+    setSize(this.master, size);
+  }
+
+  /** The exit status once the worker ended; reaps it. */
+  reap(): ExitStatus | undefined {
+    return reap(this.pid);
+  }
+
+  /** Asks the worker's group and the foreground group to end, as a closed terminal would. */
+  hangUp(): void {
+    this.#signalGroups(SIGHUP);
+    this.#signalGroups(SIGCONT); // a stopped job cannot act on the hang-up
+  }
+
+  kill(): void {
+    this.#signalGroups(SIGKILL);
+  }
+
+  #signalGroups(signal: number): void {
+    const groups = new Set([this.pid, foregroundGroup(this.master) ?? this.pid]);
+    for (const group of groups) sendSignal(-group, signal);
+  }
+
+  close(): void {
+    closeFd(this.master);
+    closeFd(this.pidfd);
+  }
+}
