@@ -1,14 +1,150 @@
-/** Opens SQLite files the way every service here needs them (Q-01). */
+/** Opens SQLite files the way every service here needs them (Q-01, C-02). */
 import { DatabaseSync } from "node:sqlite";
+import { errorText, TamqError } from "../base/errors.ts";
+import { storeError } from "./errors.ts";
 
 export type Database = DatabaseSync;
 
 export interface OpenOptions {
-  /** Never creates, never writes. */
+  /** Never creates and never writes; works beside a running service and on a stopped one. */
   readonly readOnly?: boolean;
   /** How long a statement waits for another writer, milliseconds. */
   readonly busyTimeoutMs: number;
 }
 
-// Signature only; the next commit fills it in.
-export declare function openDatabase(path: string, options: OpenOptions): Database;
+/**
+ * Write-ahead log, `synchronous=FULL` (a simulated power cut lost acknowledged rows with NORMAL),
+ * foreign keys on. A new file is 0600 and a new directory 0700 from their first instant.
+ *
+ * Throws `store_missing` (read-only and no file), `store_unreadable`, `store_read_only`,
+ * `store_full`, `store_busy` or `store_corrupt`, each with the path and the way out.
+ */
+export function openDatabase(path: string, options: OpenOptions): Database {
+  return options.readOnly === true ? openReadOnly(path, options) : openWritable(path, options);
+}
+
+function openWritable(path: string, options: OpenOptions): Database {
+  const dir = path.slice(0, path.lastIndexOf("/")) || "/";
+  makeDirectory(dir);
+  // The umask also covers the -wal and -shm files that the first statements create.
+  const before = Deno.umask(0o077);
+  let db: Database | undefined;
+  try {
+    db = new DatabaseSync(path, {
+      timeout: options.busyTimeoutMs,
+      enableForeignKeyConstraints: true,
+    });
+    pragma(db, "PRAGMA journal_mode = WAL");
+    pragma(db, "PRAGMA synchronous = FULL");
+    pragma(db, "PRAGMA foreign_keys = ON");
+    // A file that can be opened but not written says so only when something is written.
+    pragma(db, "BEGIN IMMEDIATE");
+    pragma(db, "ROLLBACK");
+    return db;
+  } catch (error) {
+    closeQuietly(db);
+    throw explainOpen(error, path, dir);
+  } finally {
+    Deno.umask(before);
+  }
+}
+
+function openReadOnly(path: string, options: OpenOptions): Database {
+  let db: Database | undefined;
+  try {
+    if (!Deno.statSync(path).isFile) throw new Error("unable to open: not a file");
+    db = new DatabaseSync(path, { readOnly: true, timeout: options.busyTimeoutMs });
+    pragma(db, "SELECT count(*) FROM sqlite_schema");
+    return db;
+  } catch (error) {
+    closeQuietly(db);
+    if (error instanceof Deno.errors.NotFound) {
+      throw new TamqError("NOT_FOUND", "store_missing", `${path}: no database yet`, {
+        hint: "it is created when the service first starts: tamq serve --detach",
+        cause: error,
+      });
+    }
+    // In a directory that cannot be written the shared-memory file cannot be made. Without a
+    // write-ahead log beside it nobody is writing, and the file may be read as it stands.
+    if (!exists(`${path}-wal`)) {
+      const frozen = openImmutable(path);
+      if (frozen !== undefined) return frozen;
+    }
+    throw explainOpen(error, path);
+  }
+}
+
+function openImmutable(path: string): Database | undefined {
+  let db: Database | undefined;
+  try {
+    const url = new URL("file:///");
+    url.pathname = path;
+    url.search = "immutable=1";
+    db = new DatabaseSync(url, { readOnly: true });
+    pragma(db, "SELECT count(*) FROM sqlite_schema");
+    return db;
+  } catch {
+    closeQuietly(db);
+    return undefined;
+  }
+}
+
+/** Prepared and run, since errors of `exec` carry no result code. */
+function pragma(db: Database, sql: string): void {
+  db.prepare(sql).get();
+}
+
+function makeDirectory(dir: string): void {
+  const before = Deno.umask(0o077);
+  try {
+    Deno.mkdirSync(dir, { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    throw new TamqError(
+      "UNAVAILABLE",
+      "store_unreadable",
+      `${dir}: cannot create the state directory (${errorText(cause)})`,
+      { hint: "make its parent writable for your user, or set TAMQ_STATE_DIR", cause },
+    );
+  } finally {
+    Deno.umask(before);
+  }
+}
+
+function explainOpen(error: unknown, path: string, dir?: string): unknown {
+  const known = storeError(error, path);
+  // SQLite says "unable to open" for a read-only file system too; the kernel says which it is.
+  if (dir !== undefined && known instanceof TamqError && known.reason === "store_unreadable") {
+    try {
+      const probe = `${dir}/.tamq-write-test-${Deno.pid}`;
+      Deno.openSync(probe, { write: true, createNew: true, mode: 0o600 }).close();
+      Deno.removeSync(probe);
+    } catch (cause) {
+      if (/read-only|denied|EROFS|EACCES/i.test(errorText(cause))) {
+        return new TamqError(
+          "UNAVAILABLE",
+          "store_read_only",
+          `${path}: the state directory cannot be written`,
+          { hint: "make it writable for your user, or set TAMQ_STATE_DIR", cause: error },
+        );
+      }
+    }
+  }
+  return known;
+}
+
+function exists(path: string): boolean {
+  try {
+    Deno.statSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function closeQuietly(db: Database | undefined): void {
+  try {
+    db?.close();
+  } catch {
+    // The error that led here is the one to report.
+  }
+}

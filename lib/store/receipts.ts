@@ -1,0 +1,32 @@
+/** Receipts: what the service did, without bodies (L-03, E-03). */
+import type { ReceiptData, ReceiptKind, ReceiptStore } from "../model/records.ts";
+import type { Database } from "../sqlite/open.ts";
+
+export class Receipts implements ReceiptStore {
+  readonly #add;
+
+  constructor(db: Database) {
+    this.#add = db.prepare("INSERT INTO receipts (kind, at, data) VALUES (?, ?, ?)");
+  }
+
+  add(kind: ReceiptKind, at: number, data: ReceiptData): void {
+    this.#add.run(kind, at, JSON.stringify(data));
+  }
+}
+
+export interface Receipt {
+  readonly id: number;
+  readonly kind: ReceiptKind;
+  readonly at: number;
+  readonly data: ReceiptData;
+}
+
+/** The latest receipts of an open database, newest first. */
+export function readReceipts(db: Database, limit: number): Receipt[] {
+  const rows = db.prepare("SELECT id, kind, at, data FROM receipts ORDER BY id DESC LIMIT ?")
+    .all(limit);
+  return rows.map((row) => ({
+    ...(row as unknown as Receipt),
+    data: JSON.parse(String(row.data)),
+  }));
+}

@@ -1,0 +1,55 @@
+/** The message service's database, opened, migrated and ready. */
+import type { Clock } from "../base/clock.ts";
+import type { QueueStore } from "../model/records.ts";
+import { migrate, type MigrationReport, refuseNewer, schemaVersion } from "../sqlite/migrator.ts";
+import { type Database, openDatabase, type OpenOptions } from "../sqlite/open.ts";
+import { Attempts } from "./attempts.ts";
+import { Endpoints } from "./endpoints.ts";
+import { Messages } from "./messages.ts";
+import { MIGRATIONS } from "./migrations/all.ts";
+import { Receipts } from "./receipts.ts";
+
+/** The schema version that this program writes. */
+export const SCHEMA_VERSION = MIGRATIONS.length;
+
+/** Statements over a migrated database; one instance a connection. */
+export class Store implements QueueStore {
+  readonly messages: Messages;
+  readonly attempts: Attempts;
+  readonly endpoints: Endpoints;
+  readonly receipts: Receipts;
+
+  constructor(db: Database) {
+    this.messages = new Messages(db);
+    this.attempts = new Attempts(db);
+    this.endpoints = new Endpoints(db);
+    this.receipts = new Receipts(db);
+  }
+}
+
+/** Opens for the service: creates and migrates as needed. The caller closes `db`. */
+export async function openStore(
+  path: string,
+  options: { busyTimeoutMs: number; clock: Pick<Clock, "now"> },
+): Promise<{ db: Database; store: Store; migration: MigrationReport }> {
+  const db = openDatabase(path, options);
+  try {
+    const migration = await migrate(db, path, MIGRATIONS, options.clock);
+    return { db, store: new Store(db), migration };
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/** Opens for reading, with or without a running service; throws `schema_newer` and store errors. */
+export function openForReading(path: string, options: Omit<OpenOptions, "readOnly">): Database {
+  const db = openDatabase(path, { ...options, readOnly: true });
+  try {
+    refuseNewer(schemaVersion(db), SCHEMA_VERSION, path);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
