@@ -5,6 +5,7 @@
  */
 import { type Clock, systemClock } from "./base/clock.ts";
 import { errorText, TamqError } from "./base/errors.ts";
+import { probe } from "./base/probe.ts";
 import type { Registry, Repository } from "./model/ports.ts";
 
 type Env = (name: string) => string | undefined;
@@ -109,6 +110,7 @@ function read(path: string, old: boolean, clock: Pick<Clock, "now">): Snapshot {
     const before = stat(path);
     if (before === undefined || !before.isFile) throw unreadable(path, "it is no regular file");
     if (before.size > MAX_BYTES) throw unreadable(path, `it has ${before.size} bytes`);
+    probe("gita.read", path);
     let bytes: Uint8Array;
     try {
       bytes = Deno.readFileSync(path);

@@ -29,7 +29,7 @@ export const EXIT_MEANINGS: readonly (readonly [ExitStatus, string])[] = [
   [EXIT.ok, "success"],
   [EXIT.failure, "failure: what was asked for does not exist, or cannot be done in this state"],
   [EXIT.usage, "usage: a wrong option, argument, message body or configuration"],
-  [EXIT.unavailable, "unavailable: service, endpoint, registry or tmux cannot be reached"],
+  [EXIT.unavailable, "unavailable: service, endpoint or registry cannot be reached"],
   [EXIT.conflict, "conflict: the key, name or window is already taken by something else"],
   [EXIT.refused, "refused: by a limit, a policy or a check of identity"],
 ];

@@ -85,6 +85,7 @@ export function application(
       localization: {
         text: {
           ...text_en,
+          headers: { ...text_en.headers, flags: "OPTIONS" },
           briefs: { ...text_en.briefs, argumentEscapeSequence: "What follows is no option" },
           noCommandRegisteredForInput: ({ input, corrections }) => {
             const like = corrections.map((name) => name.replaceAll("`", '"')).join(" or ");

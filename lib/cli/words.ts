@@ -91,6 +91,7 @@ function needsShell(char: string): TamqError {
 
 /** One word written so that a POSIX shell reads it back unchanged. */
 export function quoteWord(word: string): string {
-  if (/^[A-Za-z0-9_@%+=:,./-]+$/.test(word) && !/^[A-Za-z_][A-Za-z0-9_]*=/.test(word)) return word;
+  // No `=` in front: zsh reads `=name` as the path of a program.
+  if (/^[A-Za-z0-9_@%+:,./-]+$/.test(word)) return word;
   return `'${word.replaceAll("'", "'\\''")}'`;
 }

@@ -1,5 +1,12 @@
-/** `tamq history` (Q-04). */
+/** `tamq history` (Q-04): reads the database itself, so that it works with the service stopped. */
+import { TamqError } from "../../base/errors.ts";
+import { loadSettings } from "../../config.ts";
 import type { MessageState } from "../../model/message.ts";
+import type { WireMessage } from "../../protocol/schema.ts";
+import type { Verb } from "../command.ts";
+import type { CliContext } from "../context.ts";
+import { messageEntry } from "../render.ts";
+import { parseTime } from "../times.ts";
 
 export interface HistoryFlags {
   readonly repo?: string;
@@ -11,4 +18,92 @@ export interface HistoryFlags {
   readonly limit?: number;
   readonly reverse?: boolean;
   readonly json?: boolean;
+}
+
+interface Page {
+  readonly messages: readonly WireMessage[];
+  readonly next_cursor: string | null;
+}
+
+type ReadPage = (limit: number, cursor: string | undefined) => Page;
+
+const DEFAULT_SHOWN = 50;
+const PAGE = 500;
+
+const history: Verb<HistoryFlags> = async function (flags) {
+  const now = this.clock.now();
+  const time = (option: "since" | "until") =>
+    flags[option] === undefined ? undefined : parseTime(flags[option], now, `--${option}`);
+  const filters = {
+    repo: flags.repo,
+    state: flags.state,
+    endpoint_id: flags.endpoint,
+    correlation_id: flags.correlation,
+    since: time("since"),
+    until: time("until"),
+  };
+  const settings = await loadSettings(this.env);
+  const { openForReading } = await import("../../store/store.ts");
+  const { readHistory } = await import("../../store/history.ts");
+  let db: ReturnType<typeof openForReading>;
+  try {
+    db = openForReading(settings.database, { busyTimeoutMs: settings.busyTimeoutMs });
+  } catch (error) {
+    if (!(error instanceof TamqError) || error.reason !== "store_missing") throw error;
+    return this.err("no messages yet: the service has never run"); // an empty history, not a failure
+  }
+  try {
+    const read: ReadPage = (limit, cursor) => readHistory(db, { ...filters, limit, cursor });
+    const limit = flags.limit ?? (flags.json ? Infinity : DEFAULT_SHOWN);
+    const print = (message: WireMessage) =>
+      this.out(flags.json ? JSON.stringify(message) : messageEntry(message, now));
+    await (flags.reverse ? newestFirst : oldestFirst)(this, read, limit, print);
+  } finally {
+    db.close();
+  }
+};
+export default history;
+
+async function newestFirst(
+  context: CliContext,
+  read: ReadPage,
+  limit: number,
+  print: (message: WireMessage) => void,
+): Promise<void> {
+  let cursor: string | undefined;
+  for (let left = limit; left > 0;) {
+    const page = read(Math.min(left, PAGE), cursor);
+    page.messages.forEach(print);
+    await context.flush();
+    if (page.next_cursor === null) return;
+    left -= page.messages.length;
+    cursor = page.next_cursor;
+  }
+}
+
+/**
+ * The store reads from the newest on. A first pass notes where each page begins, a second prints the
+ * pages backwards: memory holds one page, however long the history is.
+ */
+async function oldestFirst(
+  context: CliContext,
+  read: ReadPage,
+  limit: number,
+  print: (message: WireMessage) => void,
+): Promise<void> {
+  const first = read(Math.min(limit, PAGE), undefined);
+  const older: { cursor: string; count: number }[] = [];
+  let left = limit - first.messages.length;
+  for (let cursor = first.next_cursor; cursor !== null && left > 0;) {
+    const page = read(Math.min(left, PAGE), cursor);
+    older.push({ cursor, count: page.messages.length });
+    left -= page.messages.length;
+    cursor = page.next_cursor;
+  }
+  for (const { cursor, count } of older.reverse()) {
+    if (count > 0) [...read(count, cursor).messages].reverse().forEach(print);
+    await context.flush();
+  }
+  // Kept from the first pass: a message admitted since would shift it.
+  [...first.messages].reverse().forEach(print);
 }

@@ -1,11 +1,36 @@
-/** `tamq message` (T-17). */
+/** `tamq message` (T-17); with the service stopped, from the database itself. */
+import { TamqError } from "../../base/errors.ts";
+import { loadSettings } from "../../config.ts";
 import type { Verb } from "../command.ts";
+import type { CliContext } from "../context.ts";
 import { messageDetails } from "../render.ts";
 import { ask, type JsonFlag } from "./service.ts";
 
 const message: Verb<JsonFlag, [string]> = async function ({ json }, id) {
-  const answer = await ask(this, "message", { message_id: id });
+  const answer = await ask(this, "message", { message_id: id }).catch(async (error) => {
+    const down = error instanceof TamqError && error.reason === "service_unavailable";
+    const stored = down ? await fromDatabase(this, id) : undefined;
+    if (stored === undefined) throw error;
+    return stored;
+  });
   if (json) return this.out(JSON.stringify(answer));
   this.out(messageDetails(answer.message, answer.attempts, this.clock.now()));
 };
 export default message;
+
+async function fromDatabase(context: CliContext, id: string) {
+  const { database, busyTimeoutMs } = await loadSettings(context.env);
+  const { openForReading } = await import("../../store/store.ts");
+  const { readMessage } = await import("../../store/history.ts");
+  let db: ReturnType<typeof openForReading>;
+  try {
+    db = openForReading(database, { busyTimeoutMs });
+  } catch {
+    return undefined; // that the service does not answer is the failure to report
+  }
+  try {
+    return readMessage(db, id);
+  } finally {
+    db.close();
+  }
+}

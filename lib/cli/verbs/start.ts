@@ -1,9 +1,162 @@
 /** `tamq start`, also reached as `tamq --command CMD REPO…` (E-05, E-06). */
-import type { Mode } from "../../model/endpoint.ts";
+import { pause } from "../../base/clock.ts";
+import { displaySafe } from "../../base/display.ts";
+import { errorText, TamqError } from "../../base/errors.ts";
+import { selfCommand } from "../../base/self.ts";
+import { call, findSocket } from "../../client.ts";
+import { loadSettings, type Settings } from "../../config.ts";
+import { gitaRegistry } from "../../gita.ts";
+import { endpointId, type Mode } from "../../model/endpoint.ts";
+import type { Repository } from "../../model/ports.ts";
+import { startDetached } from "../../service_control.ts";
+import type { Tmux } from "../../tmux/client.ts";
+import { discard, endedAtOnce, openWindow, repoWindows } from "../../tmux/windows.ts";
+import type { Verb } from "../command.ts";
+import type { CliContext } from "../context.ts";
+import { requireCommand } from "../find_command.ts";
+import { withOpenLock } from "../open_lock.ts";
+import { requireRepositories } from "../targets.ts";
+import { attachTerminal, chooseServer, type Surroundings } from "../tmux_server.ts";
+import { windowEnvironment } from "../window_environment.ts";
+import { quoteWord, splitWords } from "../words.ts";
 
 export interface StartFlags {
   readonly command: string;
   readonly mode: Mode;
   readonly tmuxSocket?: string;
   readonly noService?: boolean;
+}
+
+/** A broker loads its program, attaches and is listed within a second; ten cover a loaded machine. */
+const ATTACH_MS = 10_000;
+const POLL_MS = 50;
+
+const start: Verb<StartFlags, string[]> = async function (flags, ...names) {
+  // Everything that can be refused is refused before anything is started.
+  const words = splitWords(flags.command);
+  const settings = await loadSettings(this.env);
+  const repos = requireRepositories(gitaRegistry(this.env), names);
+  requireCommand(words[0]!, this.env, repos.map((repo) => repo.path));
+  const surroundings = await chooseServer(this.env, flags.tmuxSocket);
+
+  if (flags.noService) {
+    this.err("tamq: warning: --no-service: these windows neither send nor receive messages");
+  } else {
+    const started = await startDetached(settings);
+    if (started.started) this.out(`message service started (pid ${started.pid})`);
+    if (started.advisory !== undefined) this.err(displaySafe(started.advisory));
+  }
+  const opened = await withOpenLock(
+    settings.stateDir,
+    () => open(this, surroundings, repos, words, flags),
+  );
+  await this.flush();
+  if (!flags.noService) {
+    await waitAttached(this, settings, surroundings.tmux, repos, opened.windows);
+  }
+  return await attachTerminal(
+    this,
+    surroundings,
+    opened.sessionId,
+    opened.windows.get(repos[0]!.name),
+  );
+};
+export default start;
+
+interface Opened {
+  /** Window by repository, also of those that were open before. */
+  readonly windows: ReadonlyMap<string, string>;
+  readonly sessionId: string | undefined;
+}
+
+async function open(
+  context: CliContext,
+  surroundings: Surroundings,
+  repos: readonly Repository[],
+  words: readonly string[],
+  flags: StartFlags,
+): Promise<Opened> {
+  const { tmux } = surroundings;
+  const existing = await repoWindows(tmux);
+  const env = windowEnvironment(context.env, await serverEnvironment(tmux));
+  const windows = new Map<string, string>();
+  let place = surroundings.place;
+  for (const { name, path } of repos) {
+    const own = existing.filter((window) => window.repo === name);
+    const live = own.find((window) => window.live);
+    if (live !== undefined) {
+      windows.set(name, live.windowId);
+      context.out(`${displaySafe(name)}: already open (window ${live.windowId})`);
+      continue;
+    }
+    const argv = selfCommand([
+      "broker",
+      `--repo=${name}`, // joined: a name may begin with "-"
+      "--cwd",
+      path,
+      "--mode",
+      flags.mode,
+      ...flags.noService ? ["--no-service"] : [],
+      "--",
+      ...words,
+    ]);
+    const made = await openWindow(tmux, place, { repo: name, argv, env });
+    place = { kind: "session", sessionId: made.sessionId };
+    windows.set(name, made.windowId);
+    for (const dead of own) await discard(tmux, dead);
+    const command = words.map(quoteWord).join(" ");
+    const where = `window ${made.windowId}, ${path}`;
+    context.out(`${displaySafe(name)}: runs ${displaySafe(command)} (${displaySafe(where)})`);
+  }
+  return { windows, sessionId: place.kind === "session" ? place.sessionId : undefined };
+}
+
+/** Names of the variables that the server gives to its windows. */
+async function serverEnvironment(tmux: Tmux): Promise<Set<string>> {
+  const { code, stdout } = await tmux.attempt("show-environment", "-g");
+  if (code !== 0) return new Set(); // no server yet: it will have our own environment
+  return new Set(stdout.split("\n").flatMap((line) => /^(\w+)=/.exec(line)?.[1] ?? []));
+}
+
+/** Waits until the service lists each repository in this tmux server; bounded. */
+async function waitAttached(
+  context: CliContext,
+  settings: Settings,
+  tmux: Tmux,
+  repos: readonly Repository[],
+  windows: ReadonlyMap<string, string>,
+): Promise<void> {
+  const { clock } = context;
+  const end = clock.monotonic() + ATTACH_MS;
+  const missing = new Set(repos.map((repo) => repo.name));
+  let trouble: unknown;
+  for (let round = 0;; round++) {
+    const pid = await tmux.serverPid();
+    try {
+      const { endpoints } = await call(findSocket(settings), "endpoints", {});
+      const here = endpoints.find((one) =>
+        pid !== undefined && one.endpoint_id === endpointId(pid)
+      );
+      for (const repo of here?.repos ?? []) missing.delete(repo);
+    } catch (error) {
+      trouble = error; // perhaps just being restarted
+    }
+    if (missing.size === 0) return;
+    if (round % 4 === 3) {
+      const live = (await repoWindows(tmux)).filter((one) => one.live).map((one) => one.windowId);
+      for (const name of missing) {
+        if (!live.includes(windows.get(name)!)) throw endedAtOnce(name);
+      }
+    }
+    if (clock.monotonic() >= end) break;
+    await pause(clock, POLL_MS);
+  }
+  const names = [...missing].map((name) => `"${name}"`).join(", ");
+  const why = trouble === undefined ? "" : `: ${errorText(trouble)}`;
+  throw new TamqError(
+    "DEADLINE_EXCEEDED",
+    "attach_timeout",
+    `no messages yet for ${names}: not attached within ${ATTACH_MS / 1000} seconds${why}`,
+    { hint: "the window says why; see also: tamq status" },
+  );
 }

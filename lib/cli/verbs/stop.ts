@@ -5,8 +5,8 @@ import type { Verb } from "../command.ts";
 import type { JsonFlag } from "./service.ts";
 
 const stop: Verb<JsonFlag> = async function ({ json }) {
-  const stopped = await stopService(await loadSettings(this.env));
-  void stopped;
-  void json;
+  const result = await stopService(await loadSettings(this.env));
+  if (json) return this.out(JSON.stringify(result));
+  this.out(result.stopped ? `service stopped (pid ${result.pid})` : "no service was running");
 };
 export default stop;

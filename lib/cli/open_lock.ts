@@ -1,0 +1,19 @@
+/** One `tamq start` at a time, so that two never open the same repository twice (E-05). */
+import { ensureStateDir, stateDirUnusable } from "../ipc/state_dir.ts";
+
+/** Runs `work` while holding the lock; the kernel frees it with the process. */
+export async function withOpenLock<T>(stateDir: string, work: () => Promise<T>): Promise<T> {
+  ensureStateDir(stateDir);
+  let file: Deno.FsFile;
+  try {
+    file = await Deno.open(`${stateDir}/open.lock`, { write: true, create: true, mode: 0o600 });
+  } catch (cause) {
+    throw stateDirUnusable(stateDir, cause);
+  }
+  try {
+    await file.lock(true);
+    return await work();
+  } finally {
+    file.close();
+  }
+}

@@ -1,0 +1,190 @@
+/**
+ * The windows of repositories in one tmux server. A window is known by user options on it, never by
+ * its name: people and agents rename windows.
+ */
+import { TamqError } from "../base/errors.ts";
+import { describe } from "../base/proc.ts";
+import { literal, type Tmux } from "./client.ts";
+
+/** Registered name of the repository, percent-encoded: no space, no `#`, no line break. */
+const REPO_OPTION = "@tamq_repo";
+/** The pane that the broker runs in; the window may have others, of the operator's making. */
+const PANE_OPTION = "@tamq_pane";
+
+/** The session that is used outside tmux. */
+export const SESSION = "tamq";
+
+export interface RepoWindow {
+  readonly repo: string;
+  readonly windowId: string;
+  /** False when the broker is gone: its pane is dead, closed, or runs something else. */
+  readonly live: boolean;
+  /** Panes of the window in which some program runs, the broker's not counted. */
+  readonly otherPanes: number;
+  /** The broker's dead pane, if it still shows. */
+  readonly deadPane: string | undefined;
+}
+
+/** Where new windows go: an existing session by id, or one to be made. */
+export type Place =
+  | { readonly kind: "session"; readonly sessionId: string }
+  | {
+    readonly kind: "new";
+    readonly size?: { readonly columns: number; readonly rows: number };
+  };
+
+export interface Opening {
+  readonly repo: string;
+  /** What runs in the window; run by tmux without a shell. */
+  readonly argv: readonly string[];
+  /** Set in the window's environment. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Every window of the server that carries a repository's name. */
+export async function repoWindows(tmux: Tmux): Promise<RepoWindow[]> {
+  const format = [
+    "#{window_id}",
+    "#{pane_id}",
+    "#{pane_dead}",
+    "#{pane_pid}",
+    `#{${PANE_OPTION}}`,
+    `#{${REPO_OPTION}}`,
+  ].join(" ");
+  const { code, stdout } = await tmux.attempt("list-panes", "-a", "-F", format);
+  if (code !== 0) return []; // no server
+  const windows = new Map<string, { repo: string; brokerPane: string; panes: Map<string, Pane> }>();
+  for (const line of stdout.split("\n")) {
+    const [windowId, paneId, dead, pid, brokerPane, encoded] = line.split(" ");
+    const repo = decode(encoded);
+    if (!windowId || !paneId || repo === undefined) continue;
+    let window = windows.get(windowId);
+    if (window === undefined) {
+      window = { repo, brokerPane: brokerPane ?? "", panes: new Map() };
+      windows.set(windowId, window);
+    }
+    // A window linked into several sessions is listed in each of them.
+    window.panes.set(paneId, { dead: dead === "1", pid: Number(pid) });
+  }
+  return [...windows].map(([windowId, { repo, brokerPane, panes }]) => {
+    const pane = panes.get(brokerPane);
+    return {
+      repo,
+      windowId,
+      live: pane !== undefined && !pane.dead && runsBroker(pane.pid),
+      otherPanes: [...panes].filter(([id, one]) => id !== brokerPane && !one.dead).length +
+        (pane !== undefined && !pane.dead && !runsBroker(pane.pid) ? 1 : 0),
+      deadPane: pane?.dead ? brokerPane : undefined,
+    };
+  });
+}
+
+interface Pane {
+  readonly dead: boolean;
+  readonly pid: number;
+}
+
+function decode(encoded: string | undefined): string | undefined {
+  if (!encoded) return undefined;
+  try {
+    return decodeURIComponent(encoded);
+  } catch {
+    return undefined; // not written by us
+  }
+}
+
+/** tmux runs the broker without a shell, so the pane's process is the broker, unless respawned. */
+function runsBroker(pid: number): boolean {
+  const process = describe(pid);
+  if (process === undefined) return false;
+  // Between fork and exec the new process still looks like the server.
+  if (process.command.startsWith("tmux: server")) return true;
+  const { argv } = process;
+  const verb = argv.indexOf("broker");
+  return verb > 0 && argv[verb + 1]?.startsWith("--repo=") === true;
+}
+
+/** The session that windows of this repository go to when we run outside of the server. */
+export async function ownSession(tmux: Tmux): Promise<string | undefined> {
+  const { code, stdout } = await tmux.attempt(
+    "list-sessions",
+    "-F",
+    "#{session_id} #{session_name}",
+  );
+  if (code !== 0) return undefined;
+  for (const line of stdout.split("\n")) {
+    const space = line.indexOf(" ");
+    if (line.slice(space + 1) === SESSION) return line.slice(0, space);
+  }
+  return undefined;
+}
+
+/** The session of the pane we run in. */
+export async function sessionOfPane(tmux: Tmux, pane: string | undefined): Promise<string> {
+  const target = pane === undefined ? [] : ["-t", pane];
+  return (await tmux.run("display-message", "-p", ...target, "#{session_id}")).trim();
+}
+
+/** Opens the window in the background and marks it; returns the window's id and its session's. */
+export async function openWindow(
+  tmux: Tmux,
+  place: Place,
+  opening: Opening,
+): Promise<{ windowId: string; sessionId: string }> {
+  // With one word tmux would hand it to a shell.
+  if (opening.argv.length < 2) throw new Error("at least two words are needed");
+  const env = Object.entries(opening.env).flatMap(([name, value]) => ["-e", `${name}=${value}`]);
+  const print = ["-P", "-F", "#{window_id} #{pane_id} #{session_id}"];
+  const where = place.kind === "session"
+    ? ["new-window", "-d", "-t", `${place.sessionId}:`]
+    : ["new-session", "-d", "-s", SESSION, ...sizeArguments(place.size)];
+  const said = await tmux.run(...where, ...print, ...env, "--", ...opening.argv);
+  const [windowId, paneId, sessionId] = said.trim().split(" ");
+  if (!windowId || !paneId || !sessionId) {
+    throw new TamqError("FAILED_PRECONDITION", "tmux_failed", `tmux answered "${said.trim()}"`);
+  }
+  try {
+    await tmux.run("set-option", "-w", "-t", windowId, PANE_OPTION, paneId);
+    await tmux.run("set-option", "-w", "-t", windowId, REPO_OPTION, encode(opening.repo));
+    // The name is for people, so that a failure to set it is none.
+    await tmux.attempt("rename-window", "-t", windowId, "--", literal(opening.repo));
+  } catch (error) {
+    // Unmarked, nobody would find it again.
+    const { code } = await tmux.attempt("kill-window", "-t", windowId);
+    if (code === 0) throw error;
+    throw endedAtOnce(opening.repo);
+  }
+  return { windowId, sessionId };
+}
+
+export function endedAtOnce(repo: string): TamqError {
+  return new TamqError(
+    "FAILED_PRECONDITION",
+    "window_ended",
+    `the window of "${repo}" closed before it was attached`,
+    { hint: "run the command by hand in that folder to see why it ends" },
+  );
+}
+
+function encode(repo: string): string {
+  return encodeURIComponent(repo);
+}
+
+function sizeArguments(size: { columns: number; rows: number } | undefined): string[] {
+  return size === undefined ? [] : ["-x", String(size.columns), "-y", String(size.rows)];
+}
+
+/**
+ * Removes what a dead broker left: the whole window, or only its dead pane and our mark when the
+ * operator has other panes there. Called after the new window exists, since closing the last window
+ * of a session would close the session.
+ */
+export async function discard(tmux: Tmux, window: RepoWindow): Promise<void> {
+  if (window.otherPanes === 0) {
+    await tmux.attempt("kill-window", "-t", window.windowId);
+    return;
+  }
+  await tmux.attempt("set-option", "-w", "-u", "-t", window.windowId, REPO_OPTION);
+  await tmux.attempt("set-option", "-w", "-u", "-t", window.windowId, PANE_OPTION);
+  if (window.deadPane !== undefined) await tmux.attempt("kill-pane", "-t", window.deadPane);
+}
