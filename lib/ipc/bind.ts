@@ -6,8 +6,12 @@ import { socketPathBytes } from "./path.ts";
 
 export interface Bound {
   readonly listener: Deno.UnixListener;
-  /** Removes the socket file, if it is still the one that was bound. */
-  unlink(): void;
+  /**
+   * Closes the listener and removes its file. False when the path holds something else by now: the
+   * runtime removes whatever stands there when it closes a listener, so this one then stays open
+   * until the process exits (by `Deno.exit`, which removes nothing).
+   */
+  close(): Promise<boolean>;
 }
 
 /** Binding takes milliseconds; longer means that somebody sits on the directory's lock. */
@@ -36,26 +40,35 @@ export async function bindSocket(path: string, clock: Clock): Promise<Bound> {
   const { dev, ino } = Deno.lstatSync(path);
   return {
     listener,
-    unlink() {
-      try {
-        const now = Deno.lstatSync(path);
-        if (now.dev === dev && now.ino === ino) Deno.removeSync(path);
-      } catch (error) {
-        if (!(error instanceof Deno.errors.NotFound)) throw error;
-      }
+    async close() {
+      using _guard = await lockDirectory(dir, clock);
+      const now = lstat(path);
+      if (now !== undefined && (now.dev !== dev || now.ino !== ino)) return false;
+      listener.close();
+      if (now !== undefined && lstat(path)?.ino === ino) Deno.removeSync(path);
+      return true;
     },
   };
 }
 
+function lstat(path: string): Deno.FileInfo | undefined {
+  try {
+    return Deno.lstatSync(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
+}
+
 /** Removes what a dead service left at `path`; throws for everything else that is there. */
 async function clear(path: string): Promise<void> {
-  let file: Deno.FileInfo;
+  let file: Deno.FileInfo | undefined;
   try {
-    file = Deno.lstatSync(path);
+    file = lstat(path);
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return;
     throw unusable(path, errorText(error), error);
   }
+  if (file === undefined) return;
   if (file.isSocket !== true) {
     throw new TamqError("FAILED_PRECONDITION", "socket_path_occupied", `${path} is not a socket`, {
       hint: "move it away, or set TAMQ_SOCKET to another path",

@@ -8,6 +8,7 @@ import { errorText, TamqError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { probe } from "../base/probe.ts";
 import type { Peer } from "../model/ports.ts";
+import type { Bound } from "./bind.ts";
 import { Channel } from "./channel.ts";
 import { type Answer, decodeObject, failure, type Json, lineFailure } from "./frame.ts";
 import { LIMITS, type Limits } from "./limits.ts";
@@ -24,7 +25,7 @@ export interface Reply {
 export type Handle = (request: Json, peer: Peer) => Promise<Reply> | Reply;
 
 export interface ServerOptions {
-  readonly listener: Deno.UnixListener;
+  readonly bound: Bound;
   readonly path: string;
   readonly handle: Handle;
   readonly clock: Clock;
@@ -60,8 +61,7 @@ export class SocketServer {
   async stop(): Promise<void> {
     if (this.#stopping.signal.aborted) return;
     this.#stopping.abort();
-    this.#options.listener.close();
-    await this.#accepting;
+    if (await this.#options.bound.close()) await this.#accepting;
   }
 
   /** Resolves when every connection has ended by itself. */
@@ -78,11 +78,11 @@ export class SocketServer {
   }
 
   async #acceptAll(): Promise<void> {
-    const { listener, clock, log } = this.#options;
+    const { bound, clock, log } = this.#options;
     while (!this.#stopping.signal.aborted) {
       let conn: Deno.UnixConn;
       try {
-        conn = await listener.accept();
+        conn = await bound.listener.accept();
       } catch (error) {
         if (this.#stopping.signal.aborted) return;
         // Out of descriptors, most likely. Those in use end by their deadlines; look again soon.
@@ -90,6 +90,7 @@ export class SocketServer {
         await pause(clock, 50, this.#stopping.signal);
         continue;
       }
+      if (this.#stopping.signal.aborted) return closeQuietly(conn);
       // Nothing is awaited between accept and this: the newest socket must be this one.
       const peer = this.#identify();
       this.#open.set(conn, this.#serve(conn, peer));
