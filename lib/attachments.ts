@@ -14,6 +14,13 @@ export interface Gate {
   since: number;
 }
 
+export interface Outstanding {
+  readonly messageId: string;
+  readonly leaseToken: string;
+  /** Taken over an earlier connection: whether the broker ever saw the delivery is unknown. */
+  readonly adopted: boolean;
+}
+
 /** One attached window. Mutable parts belong to the queue; others read them. */
 export interface Attached {
   readonly window: Window;
@@ -22,7 +29,7 @@ export interface Attached {
   live: boolean;
   gate: Gate;
   /** The delivery that its broker has not settled yet; at most one (T-25). */
-  outstanding: { readonly messageId: string; readonly leaseToken: string } | undefined;
+  outstanding: Outstanding | undefined;
   /** A lease for it is being made durable. */
   claiming: boolean;
   /** Its last lease expired without a word: no further one until it speaks (T-25). */

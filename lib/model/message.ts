@@ -110,8 +110,13 @@ export function transition(from: MessageStatus, event: MessageEvent): Result {
       return leased ? no("already_leased") : go("failed", { failure: "cancelled" });
     case "rebind":
       // Rebinding redelivers nothing and resets nothing (T-18); a lease of the dead endpoint stays
-      // until it expires, so that its outcome is still counted.
-      return ok({ next: from, noop: from.state !== "pending", attempts: "keep" });
+      // until it expires, so that its outcome is still counted. What waits for an acknowledgement or
+      // has failed is bound as well: its next delivery must go to an endpoint that lives.
+      return ok({
+        next: from,
+        noop: from.state === "injected" || from.state === "acknowledged",
+        attempts: "keep",
+      });
   }
 }
 

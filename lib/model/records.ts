@@ -191,6 +191,7 @@ export interface MessageStore {
   nextDeadline(now: number): number | undefined;
   /** Brings deadlines of an earlier service into reach of this one's clock. */
   clampDeadlines(bounds: {
+    readonly now: number;
     readonly leaseFrom: number;
     readonly leaseTo: number;
     readonly retryTo: number;

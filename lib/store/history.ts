@@ -1,42 +1,14 @@
 /** Delivery history in pages, newest first; also read straight from the file (Q-04). */
-import { TamqError } from "../base/errors.ts";
-import type { MessageState } from "../model/message.ts";
+import { cursorOf, type HistoryFilters, historyQuery } from "../model/history.ts";
 import type { HistoryPage, HistoryQuery, MessageRecord } from "../model/records.ts";
 import { type AttemptView, attemptView, type MessageView, messageView } from "../model/view.ts";
 import type { Database } from "../sqlite/open.ts";
 import { selectAttempts } from "./attempts.ts";
 import { asMessage, MESSAGE_COLUMNS } from "./columns.ts";
 
-export const DEFAULT_PAGE = 100;
 // A page is one line on the socket: at most this many bytes of bodies and metadata, so that one
 // reader of long messages neither fills memory nor holds up deliveries.
 const MAX_PAGE_BYTES = 512 * 1024;
-
-/** Filters as they cross the socket. */
-export interface HistoryFilters {
-  readonly repo?: string;
-  readonly state?: MessageState;
-  readonly endpoint_id?: string;
-  readonly correlation_id?: string;
-  readonly since?: string;
-  readonly until?: string;
-  readonly limit?: number;
-  readonly cursor?: string;
-}
-
-/** Throws `invalid_time` or `invalid_cursor`. */
-export function historyQuery(filters: HistoryFilters): HistoryQuery {
-  return {
-    repo: filters.repo,
-    state: filters.state,
-    endpointId: filters.endpoint_id,
-    correlationId: filters.correlation_id,
-    since: parseTime("since", filters.since),
-    until: parseTime("until", filters.until),
-    limit: filters.limit ?? DEFAULT_PAGE,
-    beforeSeq: parseCursor(filters.cursor),
-  };
-}
 
 /** One page of history of an open database; needs no service. */
 export function readHistory(
@@ -63,10 +35,6 @@ export function readMessage(
     message: messageView(record),
     attempts: selectAttempts(db, record.seq).map(attemptView),
   };
-}
-
-export function cursorOf(page: HistoryPage): string | null {
-  return page.nextBefore === undefined ? null : String(page.nextBefore);
 }
 
 export function selectHistory(db: Database, query: HistoryQuery): HistoryPage {
@@ -114,27 +82,4 @@ export function selectHistory(db: Database, query: HistoryQuery): HistoryPage {
     records.push(record);
   }
   return { records, nextBefore: undefined };
-}
-
-const RFC3339 = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/;
-
-function parseTime(name: string, text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const ms = RFC3339.test(text) ? Date.parse(text.toUpperCase()) : NaN;
-  if (Number.isNaN(ms)) {
-    throw new TamqError("INVALID_ARGUMENT", "invalid_time", `"${name}" is not an RFC 3339 time`, {
-      hint: "write it like 2030-01-31T12:00:00Z",
-    });
-  }
-  return ms;
-}
-
-function parseCursor(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  if (!/^\d{1,15}$/.test(text)) {
-    throw new TamqError("INVALID_ARGUMENT", "invalid_cursor", `"cursor" is not one of ours`, {
-      hint: "pass next_cursor of the page before, unchanged",
-    });
-  }
-  return Number(text);
 }

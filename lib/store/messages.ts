@@ -205,6 +205,8 @@ export class Messages implements MessageStore {
       WHERE lease_expires_at IS NOT NULL`).run(bounds.leaseFrom, bounds.leaseTo);
     this.#db.prepare(`UPDATE messages SET next_attempt_at = ?1, eligible_at = ?1
       WHERE next_attempt_at > ?1`).run(bounds.retryTo);
+    this.#db.prepare(`UPDATE messages SET eligible_at = ?1
+      WHERE state = 'pending' AND next_attempt_at IS NULL AND eligible_at > ?1`).run(bounds.now);
     this.#db.prepare("UPDATE messages SET ack_deadline_at = ?1 WHERE ack_deadline_at > ?1")
       .run(bounds.ackTo);
   }
