@@ -121,8 +121,10 @@ export function historyPage(
   queue: Pick<Queue, "history">,
   fields: RequestOf<"history">,
 ): ResponseOf<"history"> {
-  const limit = Math.min(fields.limit ?? HISTORY_PAGE_MESSAGES, HISTORY_PAGE_MESSAGES);
-  const page = queue.history({ ...fields, limit });
+  const asked = fields.limit === undefined
+    ? fields
+    : { ...fields, limit: Math.min(fields.limit, HISTORY_PAGE_MESSAGES) };
+  const page = queue.history(asked);
   let bytes = 0;
   let fit = 0;
   for (const message of page.messages) {

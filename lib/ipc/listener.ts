@@ -64,17 +64,19 @@ export class SocketServer {
     if (await this.#options.bound.close()) await this.#accepting;
   }
 
-  /** Resolves when every connection has ended by itself. */
-  async drained(): Promise<void> {
-    while (this.#open.size > 0) {
-      await Promise.all(this.#open.values());
-    }
+  /** Resolves when every connection has ended by itself, at the latest after `ms`. */
+  async drained(ms = Infinity): Promise<void> {
+    await within(this.#options.clock, ms, this.#allEnded(), () => {});
+  }
+
+  async #allEnded(): Promise<void> {
+    while (this.#open.size > 0) await Promise.all(this.#open.values());
   }
 
   /** Cuts what is left. */
   async abandon(): Promise<void> {
     for (const conn of this.#open.keys()) closeQuietly(conn);
-    await this.drained();
+    await this.#allEnded();
   }
 
   async #acceptAll(): Promise<void> {

@@ -1,0 +1,270 @@
+/** The message service process: wires lock, database, queue and socket, and takes them down again. */
+import { Adoption } from "./adoption.ts";
+import { Attachments } from "./attachments.ts";
+import { type Clock, systemClock } from "./base/clock.ts";
+import { errorText, TamqError } from "./base/errors.ts";
+import { newToken } from "./base/ids.ts";
+import { createLog, type Level, type Log } from "./base/log.ts";
+import { openLogFile } from "./base/log_file.ts";
+import { ancestry, identify } from "./base/proc.ts";
+import { type Random, systemRandom } from "./base/random.ts";
+import type { Settings } from "./config.ts";
+import { createHandlers, type ServiceIdentity } from "./handlers.ts";
+import { historyAdvisory } from "./history_advisory.ts";
+import { ensureStateDir } from "./ipc/state_dir.ts";
+import type { Registry } from "./model/ports.ts";
+import { Queue } from "./queue.ts";
+import {
+  bindSocket,
+  onStopSignals,
+  readHolder,
+  runInOrder,
+  type ServiceLock,
+  SocketServer,
+  type Step,
+  tryServiceLock,
+} from "./socket.ts";
+import { GroupCommit } from "./sqlite/group_commit.ts";
+import { schemaVersion } from "./sqlite/migrator.ts";
+import { serviceStatus } from "./status.ts";
+import { cursorOf, historyQuery } from "./store/history.ts";
+import { openStore } from "./store/store.ts";
+import { WindowStreams } from "./window_streams.ts";
+
+export interface ServiceOptions {
+  readonly settings: Settings;
+  readonly registry: Registry;
+  /** The package's version. */
+  readonly version: string;
+  /**
+   * `foreground` logs to standard error; `detached` to the log file, and tells its parent on
+   * standard output, in one JSON line, that it is ready or why it is not.
+   */
+  readonly mode: "foreground" | "detached";
+  readonly level?: Level;
+  readonly json?: boolean;
+  readonly clock?: Clock;
+  readonly random?: Random;
+  /** Instead of what `mode` says; for tests. */
+  readonly log?: Log;
+}
+
+/**
+ * Runs the service until a signal ends it; returns after the orderly shutdown of L-03, or when the
+ * grace period is over. The caller then exits the process by `Deno.exit`. Throws when it cannot
+ * start: `service_running`, `state_dir_…`, `socket_…`, store errors.
+ */
+export async function runService(options: ServiceOptions): Promise<void> {
+  const { settings, mode } = options;
+  try {
+    ensureStateDir(settings.stateDir);
+    using output = logOutput(options);
+    logDeath(output.log);
+    await new Service(options, output.log).run();
+  } catch (error) {
+    if (mode === "detached") {
+      const known = error instanceof TamqError
+        ? error
+        : new TamqError("UNAVAILABLE", "start_failed", errorText(error), {
+          hint: `see ${settings.logFile}`,
+        });
+      announce({ error: known.toWire() });
+    }
+    throw error;
+  }
+}
+
+class Service {
+  readonly #options: ServiceOptions;
+  readonly #log: Log;
+  readonly #clock: Clock;
+  readonly #random: Random;
+  /** How to take down what stands, in the order of building. */
+  readonly #standing: Step[] = [];
+
+  constructor(options: ServiceOptions, log: Log) {
+    this.#options = options;
+    this.#log = log;
+    this.#clock = options.clock ?? systemClock;
+    this.#random = options.random ?? systemRandom;
+  }
+
+  async run(): Promise<void> {
+    const { settings } = this.#options;
+    const hurry = new AbortController();
+    const asked = Promise.withResolvers<string>();
+    // From the start: a signal during a long migration is obeyed as soon as that is over.
+    const ignore = onStopSignals(asked.resolve, () => hurry.abort());
+    const stop = { clock: this.#clock, log: this.#log, graceMs: settings.graceMs };
+    try {
+      await this.#start();
+    } catch (error) {
+      await runInOrder(this.#standing.reverse(), stop);
+      ignore();
+      throw error;
+    }
+    const signal = await asked.promise;
+    this.#log.info("service.stopping", { signal });
+    const clean = await runInOrder(this.#standing.reverse(), { ...stop, hurry: hurry.signal });
+    this.#log.info("service.stopped", { clean });
+    ignore();
+  }
+
+  async #start(): Promise<void> {
+    const { settings, registry, mode } = this.#options;
+    const clock = this.#clock;
+    const log = this.#log;
+    const identity: ServiceIdentity = {
+      serviceId: newToken(this.#random),
+      version: this.#options.version,
+      pid: Deno.pid,
+      startedAt: clock.now(),
+    };
+    const lock = await this.#alone(identity);
+    this.#standing.push({ name: "free the lock", run: () => lock.release() });
+
+    const { busyTimeoutMs, database } = settings;
+    const { db, store, migration } = await openStore(database, { busyTimeoutMs, clock });
+    this.#standing.push({ name: "close the database", run: () => db.close() });
+    if (migration.from !== migration.to) {
+      log.info("database.migrated", { from: migration.from, to: migration.to });
+    }
+
+    const processes = { identify, ancestry };
+    const attachments = new Attachments(processes);
+    const commit = new GroupCommit(db, { path: database, clock, busyTimeoutMs });
+    const queue = new Queue({
+      store,
+      commit,
+      attachments,
+      registry,
+      clock,
+      random: this.#random,
+      log,
+      policyFor: () => settings.delivery,
+      processes,
+      history: { query: historyQuery, cursor: cursorOf },
+    });
+    const adoption = new Adoption({ dir: settings.spoolDir, queue, clock, log });
+    const windows = new WindowStreams({
+      queue,
+      attachments,
+      registry,
+      processes,
+      clock,
+      log,
+      serviceId: identity.serviceId,
+      ackMode: settings.delivery.ackMode,
+      onEnded: (window) => adoption.brokerLeft(window.broker),
+    });
+
+    const bound = await bindSocket(settings.socket, clock);
+    const status = () =>
+      serviceStatus({
+        identity,
+        socket: settings.socket,
+        connections: () => server.connections,
+        database,
+        schemaVersion: () => schemaVersion(db),
+        registry,
+        queue,
+        endpoints: () => windows.endpoints(),
+      });
+    const handle = createHandlers({ identity, queue, attachments, processes, windows, status });
+    const server = new SocketServer({ bound, path: settings.socket, handle, clock, log });
+    // Taken down in the reverse order (L-03): no new request, then what is under way, then the
+    // queue with its last transaction and its receipt, then what does not end by itself.
+    this.#standing.push(
+      { name: "cut connections", run: () => server.abandon() },
+      { name: "stop the queue", run: () => queue.stop() },
+      { name: "stop adopting spools", run: () => adoption.stop() },
+      { name: "finish requests", run: () => server.drained(settings.graceMs / 2) },
+      { name: "close the socket", run: () => server.stop() },
+    );
+    await queue.start();
+    await adoption.run();
+    server.start();
+
+    const advisory = historyAdvisory(db, database);
+    log.info("service.ready", {
+      pid: identity.pid,
+      socket: settings.socket,
+      service_id: identity.serviceId,
+      schema: migration.to,
+    });
+    if (advisory !== undefined && mode === "foreground") this.#tell(advisory);
+    if (mode === "detached") announce({ ready: true, pid: identity.pid, advisory });
+  }
+
+  /** The lock that keeps two services off one database (L-02). */
+  async #alone(identity: ServiceIdentity): Promise<ServiceLock> {
+    const { settings } = this.#options;
+    const lock = await tryServiceLock(settings.stateDir);
+    if (lock === undefined) {
+      const holder = readHolder(settings.stateDir);
+      throw new TamqError(
+        "ALREADY_EXISTS",
+        "service_running",
+        holder === undefined
+          ? `another service is starting on ${settings.stateDir}`
+          : `a service (process ${holder.pid}) already serves ${settings.stateDir} ` +
+            `on ${holder.socket}`,
+        { hint: "use that one, or stop it first: tamq stop" },
+      );
+    }
+    try {
+      lock.publish({
+        pid: identity.pid,
+        start: identify(identity.pid)?.start ?? "",
+        socket: settings.socket,
+        service_id: identity.serviceId,
+        version: identity.version,
+      });
+    } catch (error) {
+      lock.release();
+      throw error;
+    }
+    return lock;
+  }
+
+  #tell(text: string): void {
+    Deno.stderr.writeSync(new TextEncoder().encode(text + "\n"));
+  }
+}
+
+function logOutput(options: ServiceOptions): Disposable & { log: Log } {
+  const { mode, settings, level = "info", json = false, clock = systemClock } = options;
+  if (options.log !== undefined) return { log: options.log, [Symbol.dispose]() {} };
+  if (mode === "foreground") {
+    const encoder = new TextEncoder();
+    const write = (line: string) => {
+      try {
+        Deno.stderr.writeSync(encoder.encode(line));
+      } catch {
+        // the terminal is gone; the signal about that comes by itself
+      }
+    };
+    return { log: createLog({ clock, level, json, write }), [Symbol.dispose]() {} };
+  }
+  const file = openLogFile(settings.logFile);
+  const log = createLog({ clock, level, json, write: file.write });
+  return { log, [Symbol.dispose]: () => file.close() };
+}
+
+/** A bug that ends the process must leave a word where somebody looks: a detached one has no terminal. */
+function logDeath(log: Log): void {
+  globalThis.addEventListener("unhandledrejection", (event) => {
+    log.error("service.crashed", { reason: errorText(event.reason) });
+  });
+  globalThis.addEventListener("error", (event) => {
+    log.error("service.crashed", { reason: errorText(event.error) });
+  });
+}
+
+function announce(value: unknown): void {
+  try {
+    Deno.stdout.writeSync(new TextEncoder().encode(JSON.stringify(value) + "\n"));
+  } catch {
+    // the parent did not wait
+  }
+}

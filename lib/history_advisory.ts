@@ -1,0 +1,36 @@
+/** The word at start-up about a history that has grown large (Q-07). */
+import { rfc3339 } from "./base/clock.ts";
+import type { Database } from "./sqlite/open.ts";
+import { oldestMessageAt } from "./store/oldest.ts";
+
+/** Decimal megabytes, as the text says MB. */
+const MB = 1_000_000;
+const THRESHOLD_MB = 100;
+
+/** The size of the database with its log, bytes. */
+function databaseBytes(path: string): number {
+  let bytes = 0;
+  for (const file of [path, `${path}-wal`]) {
+    try {
+      bytes += Deno.statSync(file).size;
+    } catch {
+      // no such part
+    }
+  }
+  return bytes;
+}
+
+/** Undefined up to 100 MB. Nothing is ever deleted by itself. */
+export function historyAdvisory(
+  db: Database,
+  path: string,
+  bytes = databaseBytes(path),
+): string | undefined {
+  if (bytes <= THRESHOLD_MB * MB) return undefined;
+  const since = oldestMessageAt(db);
+  const day = since === undefined
+    ? ""
+    : ` since ${rfc3339(since).slice(2, 10).replaceAll("-", "")}`;
+  return `Size of history is ${Math.round(bytes / MB)} MB${day}, exceeding ${THRESHOLD_MB}MB. ` +
+    "Consider using 'tamq purge'.";
+}
