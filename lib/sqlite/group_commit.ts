@@ -71,6 +71,11 @@ export class GroupCommit {
     return new Promise((resolve) => this.#idle.push(resolve));
   }
 
+  /** Jobs that are not answered yet. */
+  get pending(): number {
+    return this.#jobs.length;
+  }
+
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
