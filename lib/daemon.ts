@@ -27,7 +27,6 @@ import {
 import { GroupCommit } from "./sqlite/group_commit.ts";
 import { schemaVersion } from "./sqlite/migrator.ts";
 import { serviceStatus } from "./status.ts";
-import { cursorOf, historyQuery } from "./store/history.ts";
 import { openStore } from "./store/store.ts";
 import { WindowStreams } from "./window_streams.ts";
 
@@ -143,7 +142,6 @@ class Service {
       log,
       policyFor: () => settings.delivery,
       processes,
-      history: { query: historyQuery, cursor: cursorOf },
     });
     const adoption = new Adoption({ dir: settings.spoolDir, queue, clock, log });
     const windows = new WindowStreams({

@@ -23,6 +23,8 @@ export interface StartOptions {
   readonly timeoutMs?: number;
   /** The argument vector of the service; for tests. */
   readonly command?: readonly string[];
+  /** Further variables for it. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 const START_MS = 10_000;
@@ -120,6 +122,7 @@ async function launch(
     args,
     // The child must see the very paths that we looked at, whatever flags gave them to us.
     env: {
+      ...options.env,
       TAMQ_STATE_DIR: settings.stateDir,
       TAMQ_SOCKET: settings.socket,
       ...(settings.configured ? { TAMQ_CONFIG: settings.configFile } : {}),

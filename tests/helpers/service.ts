@@ -39,6 +39,8 @@ export function environmentOf(settings: Settings): Record<string, string> {
   return {
     TAMQ_STATE_DIR: settings.stateDir,
     TAMQ_SOCKET: settings.socket,
+    // The user's own configuration is not read, also when there is none here.
+    XDG_CONFIG_HOME: settings.configFile.replace(/\/tamq\/config\.toml$/, ""),
     ...(settings.configured ? { TAMQ_CONFIG: settings.configFile } : {}),
   };
 }
