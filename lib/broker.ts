@@ -1,7 +1,28 @@
-/** Composition root of one window: the broker of one worker's terminal (B-01 to B-16). */
+/**
+ * Composition root of one window: the broker of one worker's terminal (B-01 to B-16). Everything it
+ * needs is imported before the worker starts: a changed checkout must not break a running broker.
+ */
+import { type Clock, systemClock } from "./base/clock.ts";
+import { errorText } from "./base/errors.ts";
+import { newToken } from "./base/ids.ts";
+import { createLog, type Log } from "./base/log.ts";
+import { systemRandom } from "./base/random.ts";
+import { call, findSocket, openStream } from "./client.ts";
 import type { Settings } from "./config.ts";
+import { checkBody } from "./model/body.ts";
 import type { Mode } from "./model/endpoint.ts";
+import { nearest } from "./model/nearest.ts";
 import type { Registry } from "./model/ports.ts";
+import { CAPABILITIES } from "./protocol/handshake.ts";
+import { Link } from "./pty/link.ts";
+import { appendLines } from "./pty/log_file.ts";
+import { Notices } from "./pty/notice.ts";
+import { plain } from "./pty/profiles/plain.ts";
+import { Relay, type RelayHooks } from "./pty/relay.ts";
+import { Session } from "./pty/session.ts";
+import { Spool } from "./pty/spool.ts";
+import { OuterTerminal } from "./pty/terminal.ts";
+import { WorkerWindow } from "./pty/window.ts";
 
 export interface BrokerOptions {
   readonly repo: string;
@@ -19,12 +40,214 @@ export interface BrokerOptions {
   /** False: no messaging at all, a pure relay with a visible warning (E-06). */
   readonly service: boolean;
   readonly registry: Registry;
+  /** Descriptors of the outer terminal, for tests; standard input and output. */
+  readonly terminal?: { readonly stdin: number; readonly stdout: number };
+  readonly clock?: Clock;
 }
+
+/** How long a worker's last messages may take to reach the service, milliseconds (B-12). */
+const FLUSH_MS = 2000;
 
 /**
  * Runs the command on a terminal of its own until it ends; returns its exit status (128 + signal
- * when one ended it). Throws `command_not_found`, `command_not_executable`, `directory_missing`.
+ * when one ended it). Throws `command_not_found`, `command_not_executable`, `directory_missing`,
+ * before anything was changed.
  */
-export function runBroker(_options: BrokerOptions): Promise<number> {
-  throw new Error("under construction");
+export async function runBroker(options: BrokerOptions): Promise<number> {
+  const clock = options.clock ?? systemClock;
+  const log = createLog({
+    clock,
+    level: "info",
+    json: false,
+    write: appendLines(options.settings.logFile),
+  });
+  const terminal = new OuterTerminal(options.terminal?.stdin, options.terminal?.stdout);
+  const stopGuarding = guard(log);
+  try {
+    // Raw before the worker starts: keys typed early are then mangled by nobody.
+    terminal.enterRaw();
+    const session = Session.start({
+      command: options.command,
+      directory: options.path,
+      env: Deno.env.toObject(),
+      size: terminal.size,
+      ...(terminal.settings === undefined ? {} : { termios: terminal.settings.withUtf8() }),
+    });
+    try {
+      return options.service
+        ? await runMessaging(options, session, terminal, clock, log)
+        : await runPlain(options, session, terminal, clock, log);
+    } finally {
+      session.close();
+    }
+  } finally {
+    terminal.close();
+    stopGuarding();
+  }
+}
+
+/** A relay and nothing else. */
+async function runPlain(
+  options: BrokerOptions,
+  session: Session,
+  terminal: OuterTerminal,
+  clock: Clock,
+  log: Log,
+): Promise<number> {
+  const hooks: RelayHooks = { output() {}, input: (chunk) => chunk, inputRelayed() {} };
+  const relay = new Relay({ session, terminal, hooks, clock, log, onDegraded() {} });
+  const warning = "tamq: messaging is off in this window (--no-service)";
+  new Notices({ pane: options.tmux.pane_id, log }).show("messaging is off (--no-service)");
+  void relay.sendTerminal(new TextEncoder().encode(warning + "\r\n"), FLUSH_MS);
+  return await relayUntilExit(relay);
+}
+
+async function runMessaging(
+  options: BrokerOptions,
+  session: Session,
+  terminal: OuterTerminal,
+  clock: Clock,
+  log: Log,
+): Promise<number> {
+  const { repo, path, command, mode, tmux, settings, registry } = options;
+  const instance = newToken(systemRandom);
+  const notices = new Notices({ pane: tmux.pane_id, log });
+  const notice = (text: string) => notices.show(text);
+  const spool = new Spool({
+    dir: settings.spoolDir,
+    header: { repo, path, instance },
+    send: (request, signal) => call(findSocket(settings), "send", request, { clock, signal }),
+    clock,
+    log,
+    notice,
+  });
+  const names = knownNames(registry, notice);
+  let link: Link | undefined = undefined;
+  const window = new WorkerWindow({
+    clock,
+    profile: plain,
+    mode,
+    session,
+    names,
+    onMessage: (target, body, provenance) => {
+      const checked = checkBody(body);
+      if (checked.ok) spool.add(target, body, provenance);
+      else notice(`message to ${target} NOT sent: ${checked.error.message}`);
+    },
+    onRefusal: (target, reason) => notice(refusalText(target, reason, names())),
+    onGate: (state) => link?.gateChanged(state),
+  });
+  const relay = new Relay({
+    session,
+    terminal,
+    hooks: window,
+    clock,
+    log,
+    onDegraded: (error) => {
+      window.degrade();
+      notice(`messaging stopped in this window after an error: ${errorText(error)}`);
+    },
+  });
+  window.bind(relay);
+  link = new Link({
+    open: (request, signal) => openStream(findSocket(settings), request, { clock, signal }),
+    request: {
+      capabilities: [...CAPABILITIES],
+      repos: [repo],
+      path,
+      command: [...command],
+      mode,
+      tmux,
+      instance,
+      worker_pid: session.pid,
+    },
+    gate: () => window.gate.state,
+    deliver: (frame) => window.deliver(frame.envelope),
+    onAttached: () => spool.kick(),
+    onRefused: (error) => notice(`this window gets no messages: ${error.message}`),
+    clock,
+    log,
+  });
+  try {
+    return await relayUntilExit(relay);
+  } finally {
+    // The terminal is the operator's again while the last messages go out.
+    terminal.restore();
+    window.end();
+    await spool.flush(FLUSH_MS);
+    await link.close();
+    await spool.close();
+    window.close();
+    await notices.idle();
+  }
+}
+
+/** Runs the relay with the signals that concern a terminal's owner. */
+async function relayUntilExit(relay: Relay): Promise<number> {
+  const resize = () => relay.resize();
+  const gone = () => relay.hangUp(true);
+  const stop = () => relay.hangUp(false);
+  const handlers: [Deno.Signal, () => void][] = [
+    ["SIGWINCH", resize],
+    ["SIGHUP", gone],
+    ["SIGTERM", stop],
+    ["SIGINT", stop],
+  ];
+  for (const [signal, handler] of handlers) Deno.addSignalListener(signal, handler);
+  try {
+    relay.resize(); // it may have changed since the size was read
+    return (await relay.run()).code;
+  } finally {
+    for (const [signal, handler] of handlers) Deno.removeSignalListener(signal, handler);
+  }
+}
+
+/** An error of ours outside the relay loop is logged; it must not end the terminal. */
+function guard(log: Log): () => void {
+  const onRejection = (event: PromiseRejectionEvent) => {
+    event.preventDefault();
+    log.error("broker.unexpected", { reason: errorText(event.reason) });
+  };
+  const onError = (event: ErrorEvent) => {
+    event.preventDefault();
+    log.error("broker.unexpected", { reason: errorText(event.error) });
+  };
+  globalThis.addEventListener("unhandledrejection", onRejection);
+  globalThis.addEventListener("error", onError);
+  return () => {
+    globalThis.removeEventListener("unhandledrejection", onRejection);
+    globalThis.removeEventListener("error", onError);
+  };
+}
+
+/** The registry's names; none, and one notice, while it cannot be read. */
+function knownNames(registry: Registry, notice: (text: string) => void): () => readonly string[] {
+  let told = false;
+  return () => {
+    try {
+      const names = registry.names();
+      told = false;
+      return names;
+    } catch (error) {
+      if (!told) notice(`no message can be addressed: ${errorText(error)}`);
+      told = true;
+      return [];
+    }
+  };
+}
+
+const REFUSALS: Readonly<Record<string, string>> = {
+  body_empty: "the text is empty",
+  body_too_large: "the text is over 8192 bytes; put it in a file and send its path",
+  body_binary: "the text holds control characters",
+  body_not_utf8: "the text is not valid UTF-8",
+};
+
+function refusalText(target: string, reason: string, names: readonly string[]): string {
+  if (reason !== "unknown_target") {
+    return `message to ${target} NOT sent: ${REFUSALS[reason] ?? reason}`;
+  }
+  const like = nearest(target, names);
+  const hint = like.length > 0 ? `; did you mean ${like.join(", ")}?` : "";
+  return `message NOT sent: no repository "${target}" is registered${hint}`;
 }

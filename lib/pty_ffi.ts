@@ -106,6 +106,14 @@ export function openPty(size: TerminalSize): { master: number; slavePath: string
   }
 }
 
+/** The worker's side of a terminal, without making it anybody's controlling terminal. */
+export function openSlave(path: string): number {
+  return check(
+    libc.open(cString(path), O_RDWR | O_NOCTTY | O_CLOEXEC, 0),
+    "cannot open a terminal",
+  );
+}
+
 export function setNonblocking(fd: number): void {
   check(libc.fcntl(fd, F_SETFL, libc.fcntl(fd, F_GETFL, 0) | O_NONBLOCK), "fcntl");
 }

@@ -5,6 +5,7 @@ import {
   foregroundGroup,
   openPidfd,
   openPty,
+  openSlave,
   reap,
   sendSignal,
   setSize,
@@ -32,17 +33,25 @@ export class Session {
     readonly master: number,
     readonly pid: number,
     readonly pidfd: number,
+    /**
+     * Kept open and never read: without it the master fails as soon as the worker closes its last
+     * descriptor, though it may open its terminal again.
+     */
+    readonly slave: number,
   ) {}
 
   /** Errors as `spawnOnTerminal` gives them; nothing is left open then. */
   static start(options: SessionOptions): Session {
     const { master, slavePath } = openPty(options.size);
+    let slave = -1;
     try {
+      slave = openSlave(slavePath);
       if (options.termios !== undefined) setTermios(master, options.termios);
       const { command, directory, env } = options;
       const pid = spawnOnTerminal({ command, directory, env, slavePath });
-      return new Session(master, pid, openPidfd(pid));
+      return new Session(master, pid, openPidfd(pid), slave);
     } catch (error) {
+      closeFd(slave);
       closeFd(master);
       throw error;
     }
@@ -73,6 +82,7 @@ export class Session {
   }
 
   close(): void {
+    closeFd(this.slave);
     closeFd(this.master);
     closeFd(this.pidfd);
   }

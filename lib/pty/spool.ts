@@ -59,7 +59,7 @@ export function isPermanent(error: unknown): error is TamqError {
 export interface SpoolOptions {
   readonly dir: string;
   readonly header: SpoolHeader;
-  readonly send: (request: SpooledSend) => Promise<unknown>;
+  readonly send: (request: SpooledSend, signal: AbortSignal) => Promise<unknown>;
   readonly clock: Clock;
   readonly log: Log;
   /** Tells the operator; one line, no body. */
@@ -85,6 +85,7 @@ export class Spool {
   #sequence = 0;
   #storageTold = false;
   #wake: () => void = () => {};
+  #kicked = false;
   #empty: (() => void)[] = [];
   #running: Promise<void>;
 
@@ -115,6 +116,7 @@ export class Spool {
 
   /** Tries again at once: the service is back. */
   kick(): void {
+    this.#kicked = true;
     this.#wake();
   }
 
@@ -171,14 +173,16 @@ export class Spool {
 
   /** Until kicked, or for `ms`. */
   async #sleep(ms?: number): Promise<void> {
-    const awake = new AbortController();
-    this.#wake = () => awake.abort();
-    if (this.#stop.signal.aborted) return;
-    if (ms !== undefined) await pause(this.#o.clock, ms, awake.signal);
-    else {await new Promise<void>((resolve) =>
-        awake.signal.addEventListener("abort", () => resolve())
-      );}
-    this.#wake = () => {};
+    if (!this.#kicked && !this.#stop.signal.aborted) {
+      const awake = new AbortController();
+      this.#wake = () => awake.abort();
+      if (ms !== undefined) await pause(this.#o.clock, ms, awake.signal);
+      else {
+        await new Promise((resolve) => awake.signal.addEventListener("abort", resolve));
+      }
+      this.#wake = () => {};
+    }
+    this.#kicked = false;
   }
 
   /** Appends what is not yet in the file, in order, and syncs once. */
@@ -206,7 +210,7 @@ export class Spool {
   async #handOver(item: Item): Promise<boolean> {
     const { target, sequence } = item.record;
     try {
-      await this.#o.send(spooledSend(this.#o.header, item.record));
+      await this.#o.send(spooledSend(this.#o.header, item.record), this.#stop.signal);
       return true;
     } catch (error) {
       if (!isPermanent(error)) {

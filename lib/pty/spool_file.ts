@@ -38,21 +38,24 @@ export class SpoolFile {
     this.#good = good;
   }
 
-  /** A new file, locked, its header written. */
+  /** Our own file, locked, its header written; directory 0700, file 0600. */
   static create(dir: string, header: SpoolHeader): SpoolFile {
     Deno.mkdirSync(dir, { recursive: true, mode: 0o700 });
     const path = `${dir}/${header.instance}.spool`;
+    // Not createNew: an earlier try may have failed between the file and its header (disk full).
     const file = Deno.openSync(path, {
       read: true,
       write: true,
       append: true,
-      createNew: true,
+      create: true,
       mode: 0o600,
     });
     try {
-      if (!file.tryLockSync(true)) throw new Error("a new spool is locked by somebody else");
+      file.lockSync(true); // the service may hold it for an instant, to see that it is empty
+      file.truncateSync(0);
       const spool = new SpoolFile(path, file, 0);
       spool.append({ type: "header", version: VERSION, ...header });
+      syncDirectory(dir);
       return spool;
     } catch (error) {
       file.close();
@@ -74,7 +77,12 @@ export class SpoolFile {
         file.close();
         return undefined;
       }
-      if (file.statSync().size > MAX_FILE) throw damaged(path, "it is too large");
+      const { size } = file.statSync();
+      if (size > MAX_FILE) throw damaged(path, "it is too large");
+      if (size === 0) {
+        file.close(); // just created, or its owner died before the first word: nothing is in it
+        return undefined;
+      }
       const { content, good } = parseSpool(readAll(file), path);
       file.truncateSync(good); // a torn last record would otherwise run into the next one
       return { spool: new SpoolFile(path, file, good), content };
@@ -109,6 +117,16 @@ export class SpoolFile {
   }
   close(): void {
     this.file.close(); // releases the lock
+  }
+}
+
+/** The name of a new file survives a power cut only once its directory is synced. */
+function syncDirectory(dir: string): void {
+  const handle = Deno.openSync(dir, { read: true });
+  try {
+    handle.syncSync();
+  } finally {
+    handle.close();
   }
 }
 

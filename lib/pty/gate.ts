@@ -1,0 +1,146 @@
+/**
+ * Whether a message may be injected now (B-08). The service takes a delivery lease only while the
+ * gate is open, so waiting for a busy operator or a full-screen program consumes no attempt.
+ */
+import type { Clock } from "../base/clock.ts";
+import type { Mode } from "../model/endpoint.ts";
+import type { Foreground } from "./foreground.ts";
+import type { Profile } from "./profiles/plain.ts";
+
+export type GateReason =
+  | "worker_exited"
+  | "hold"
+  | "starting"
+  | "full_screen_program"
+  | "operator_typing"
+  | "foreground_unknown";
+
+export interface GateState {
+  readonly open: boolean;
+  readonly reason?: GateReason;
+}
+
+export interface GateOptions {
+  readonly clock: Clock;
+  readonly profile: Profile;
+  readonly mode: Mode;
+  readonly alternateScreen: () => boolean;
+  readonly operator: { readonly dirty: boolean; readonly lastKey: number };
+  readonly foreground: () => Foreground;
+  readonly onChange: (state: GateState) => void;
+}
+
+/** How often a foreground that cannot be seen into is looked at again, milliseconds. */
+const FOREGROUND_RECHECK_MS = 1000;
+
+export class Gate {
+  readonly #o: GateOptions;
+  readonly #startedAt: number;
+  #lastOutput: number | undefined;
+  #started = false;
+  #ended = false;
+  #state: GateState = { open: false, reason: "starting" };
+  #cancel: (() => void) | undefined;
+  #dueAt = Infinity;
+  #waiters: (() => void)[] = [];
+
+  constructor(options: GateOptions) {
+    this.#o = options;
+    this.#startedAt = options.clock.monotonic();
+    this.touch();
+  }
+
+  get state(): GateState {
+    return this.#state;
+  }
+  /** False once the worker is past its start-up: output need not be reported any more. */
+  get starting(): boolean {
+    return !this.#started;
+  }
+
+  /** The worker printed something; only its start-up cares. */
+  output(): void {
+    if (this.#started) return;
+    this.#lastOutput = this.#o.clock.monotonic();
+    this.touch();
+  }
+  /** The worker is gone; nothing opens the gate again. */
+  end(): void {
+    this.#ended = true;
+    this.touch();
+  }
+
+  /** Looks again; tells a change, and sets a timer when time alone will bring one. */
+  touch(): void {
+    const now = this.#o.clock.monotonic();
+    const { reason, due } = this.#evaluate(now);
+    const state: GateState = reason === undefined ? { open: true } : { open: false, reason };
+    if (state.open !== this.#state.open || state.reason !== this.#state.reason) {
+      this.#state = state;
+      this.#o.onChange(state);
+      if (state.open || reason === "worker_exited" || reason === "hold") {
+        for (const resolve of this.#waiters.splice(0)) resolve();
+      }
+    }
+    this.#schedule(due);
+  }
+
+  /** The state once open, or closed for good, or after `ms` milliseconds. */
+  async whenOpen(ms: number): Promise<GateState> {
+    this.touch();
+    if (
+      !this.#state.open && this.#state.reason !== "worker_exited" && this.#state.reason !== "hold"
+    ) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#waiters.push(resolve);
+      const cancel = this.#o.clock.after(ms, resolve);
+      await promise;
+      cancel();
+      this.#waiters = this.#waiters.filter((waiter) => waiter !== resolve);
+    }
+    return this.#state;
+  }
+
+  close(): void {
+    this.#cancel?.();
+    this.#cancel = undefined;
+  }
+
+  #evaluate(now: number): { reason?: GateReason; due?: number } {
+    const { profile, operator } = this.#o;
+    if (this.#ended) return { reason: "worker_exited" };
+    if (this.#o.mode === "hold") return { reason: "hold" };
+    if (!this.#started) {
+      const due = Math.min(
+        this.#startedAt + profile.startupMaxMs,
+        (this.#lastOutput ?? Infinity) + profile.startupQuietMs,
+      );
+      if (now < due) return { reason: "starting", due };
+      this.#started = true;
+    }
+    if (this.#o.alternateScreen()) return { reason: "full_screen_program" };
+    if (operator.dirty) return { reason: "operator_typing" };
+    const quiet = operator.lastKey + profile.operatorQuietMs;
+    if (now < quiet) return { reason: "operator_typing", due: quiet };
+    const front = this.#o.foreground();
+    if (front.kind === "unknown" && !front.windowShell) {
+      return { reason: "foreground_unknown", due: now + FOREGROUND_RECHECK_MS };
+    }
+    return {};
+  }
+
+  #schedule(due: number | undefined): void {
+    // One timer at most: a later deadline is found when the earlier timer fires.
+    if (due === undefined || this.#ended) {
+      this.close();
+      return;
+    }
+    if (this.#cancel !== undefined && this.#dueAt <= due) return;
+    this.#cancel?.();
+    this.#dueAt = due;
+    this.#cancel = this.#o.clock.after(Math.ceil(due - this.#o.clock.monotonic()), () => {
+      this.#cancel = undefined;
+      this.touch();
+    });
+  }
+}

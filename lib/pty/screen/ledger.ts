@@ -1,0 +1,216 @@
+/**
+ * Which of the blocks on a screen are new. A repaint shows old blocks again, in other places and
+ * wrapped otherwise, so a block is known by what it says and where in the conversation it stands,
+ * and counted: only occurrences above the number already seen are new.
+ */
+import type { Mark } from "./model.ts";
+import { type FoundBlock, withoutSpace } from "./transcript.ts";
+
+/** Keys remembered at most; the oldest are forgotten first. */
+const MAX_KEYS = 4096;
+/** Marked lines at most: each costs the model work for every row that scrolls out. */
+const MAX_MARKS = 512;
+
+export interface CommitOptions {
+  /** False: nothing can be new (no turn since the last commit); what stands there is taken in. */
+  readonly send: boolean;
+  /** The screen was repainted during this turn: ghosts of half-painted blocks may stand there. */
+  readonly repainted: boolean;
+  /** The alternate screen has no history: an earlier equal block may just be out of sight. */
+  readonly alternate: boolean;
+  readonly mark: (line: number) => Mark | undefined;
+}
+
+export interface Commit {
+  readonly fresh: FoundBlock[];
+  /** Possibly new, possibly a repaint: never sent. */
+  readonly ambiguous: FoundBlock[];
+}
+
+interface Known {
+  readonly key: string;
+  readonly content: string;
+  readonly mark: Mark;
+}
+
+interface Counted {
+  base: number;
+  /** An earlier occurrence was wiped: one more may be it, painted again. */
+  wiped: boolean;
+  /** Told about already. */
+  told: boolean;
+}
+
+interface Candidate {
+  readonly block: FoundBlock;
+  readonly content: string;
+  readonly key: string;
+  readonly known: boolean;
+}
+
+export class Ledger {
+  readonly #counts = new Map<string, Counted>();
+  /** Keys of equal content, to recognise a block whose user text is out of sight. */
+  readonly #byContent = new Map<string, Set<string>>();
+  #known: Known[] = [];
+
+  /** Takes the blocks of the whole buffer, in order; tells which are new. */
+  commit(blocks: readonly FoundBlock[], options: CommitOptions): Commit {
+    this.#settleMarks();
+    const candidates = this.#candidates(blocks);
+    const commit: Commit = { fresh: [], ambiguous: [] };
+    const groups = new Map<string, Candidate[]>();
+    for (const candidate of candidates) {
+      const group = groups.get(candidate.key);
+      if (group === undefined) groups.set(candidate.key, [candidate]);
+      else group.push(candidate);
+    }
+    for (const [key, group] of groups) this.#count(key, group, options, commit);
+    if (options.repainted) dropGhosts(candidates, commit);
+    this.#remember(candidates, options);
+    const order = (list: FoundBlock[]) => list.sort((a, b) => a.line - b.line);
+    order(commit.fresh);
+    order(commit.ambiguous);
+    return commit;
+  }
+
+  /** After a gap: places mean nothing any more, counts stay. */
+  lose(): void {
+    for (const known of this.#known) known.mark.release();
+    this.#settleMarks();
+  }
+
+  #count(key: string, group: Candidate[], options: CommitOptions, commit: Commit): void {
+    const counted = this.#counted(key);
+    const unseen = group.filter(({ known }) => !known);
+    const excess = Math.min(unseen.length, Math.max(0, group.length - counted.base));
+    // The last ones are the new ones: a conversation grows at its end.
+    const fresh = excess === 0 ? [] : unseen.slice(-excess);
+    if (options.send) {
+      for (const { block } of fresh) {
+        (block.uncertain ? commit.ambiguous : commit.fresh).push(block);
+      }
+      const doubtful = fresh.length === 0 && unseen.length > 0 && !counted.told &&
+        (counted.wiped || options.alternate) && unseen.at(-1) === lastOfConversation(group, unseen);
+      if (doubtful && options.alternate) {
+        counted.told = true;
+        commit.ambiguous.push(unseen.at(-1)!.block);
+      }
+    }
+    counted.base = Math.max(counted.base, group.length);
+    if (fresh.length > 0) counted.told = false;
+  }
+
+  #candidates(blocks: readonly FoundBlock[]): Candidate[] {
+    const byLine = new Map(this.#known.map((known) => [known.mark.line, known]));
+    return blocks.map((block) => {
+      const content = contentOf(block);
+      const known = byLine.get(block.line);
+      if (known !== undefined && known.content === content) {
+        return { block, content, key: known.key, known: true };
+      }
+      const key = `${content} ${
+        block.prompt === undefined ? "" : digest(block.prompt)
+      } ${block.ordinal}`;
+      if (block.prompt !== undefined || this.#counts.has(key)) {
+        return { block, content, key, known: false };
+      }
+      // Its user text is out of sight: any equal block of before may be this one.
+      const seen = [...this.#byContent.get(content) ?? []][0];
+      return { block, content, key: seen ?? key, known: false };
+    });
+  }
+
+  /** Marks that went: a block that scrolled out will not be counted again. */
+  #settleMarks(): void {
+    this.#known = this.#known.filter(({ key, mark }) => {
+      if (mark.gone === "no") return true;
+      const counted = this.#counts.get(key);
+      if (counted !== undefined) {
+        if (mark.gone === "trimmed") counted.base = Math.max(0, counted.base - 1);
+        else counted.wiped = true;
+      }
+      return false;
+    });
+  }
+
+  #remember(candidates: readonly Candidate[], options: CommitOptions): void {
+    const lines = new Set(candidates.map(({ block }) => block.line));
+    this.#known = this.#known.filter((known) => {
+      if (lines.has(known.mark.line)) return true;
+      // Its row shows something else now: it was painted over, not scrolled out.
+      known.mark.release();
+      const counted = this.#counts.get(known.key);
+      if (counted !== undefined) counted.wiped = true;
+      return false;
+    });
+    const marked = new Set(this.#known.map(({ mark }) => mark.line));
+    for (const { block, content, key } of candidates.slice(-MAX_MARKS)) {
+      if (marked.has(block.line)) continue;
+      const mark = options.mark(block.line);
+      if (mark !== undefined) this.#known.push({ key, content, mark });
+    }
+    while (this.#known.length > MAX_MARKS) this.#known.shift()!.mark.release();
+  }
+
+  #counted(key: string): Counted {
+    let counted = this.#counts.get(key);
+    if (counted !== undefined) this.#counts.delete(key); // moves to the end: recently seen
+    else counted = { base: 0, wiped: false, told: false };
+    this.#counts.set(key, counted);
+    const content = key.slice(0, key.indexOf(" "));
+    const keys = this.#byContent.get(content);
+    if (keys === undefined) this.#byContent.set(content, new Set([key]));
+    else keys.add(key);
+    if (this.#counts.size > MAX_KEYS) {
+      const oldest = this.#counts.keys().next().value!;
+      this.#counts.delete(oldest);
+      const of = oldest.slice(0, oldest.indexOf(" "));
+      const rest = this.#byContent.get(of);
+      rest?.delete(oldest);
+      if (rest?.size === 0) this.#byContent.delete(of);
+    }
+    return counted;
+  }
+}
+
+/** The last unseen occurrence, when it is also the last of all: then it might be a new one. */
+function lastOfConversation(group: Candidate[], unseen: Candidate[]): Candidate | undefined {
+  return group.at(-1) === unseen.at(-1) ? unseen.at(-1) : undefined;
+}
+
+/**
+ * After a repaint within a turn, half a block and then all of it may stand there, or one block
+ * twice: the earlier copies are withheld.
+ */
+function dropGhosts(candidates: readonly Candidate[], commit: Commit): void {
+  const ghosts = commit.fresh.filter((block) => {
+    const body = withoutSpace(block.body);
+    return candidates.some(({ block: other }) =>
+      other !== block && other.line > block.line && other.written === block.written &&
+      other.prompt === block.prompt && withoutSpace(other.body).startsWith(body)
+    );
+  });
+  for (const ghost of ghosts) {
+    commit.fresh.splice(commit.fresh.indexOf(ghost), 1);
+    commit.ambiguous.push(ghost);
+  }
+}
+
+function contentOf(block: FoundBlock): string {
+  const target = block.target === undefined ? `?${block.written}` : block.target;
+  return digest(`${target}\0${withoutSpace(block.body)}`);
+}
+
+/** 53 bits (cyrb53): equal texts must agree, and a collision only withholds a message. */
+export function digest(text: string): string {
+  let a = 0xdeadbeef, b = 0x41c6ce57;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    a = Math.imul(a ^ code, 2654435761);
+    b = Math.imul(b ^ code, 1597334677);
+  }
+  a = Math.imul(a ^ (a >>> 16), 2246822507) ^ Math.imul(b ^ (b >>> 13), 3266489909);
+  b = Math.imul(b ^ (b >>> 16), 2246822507) ^ Math.imul(a ^ (a >>> 13), 3266489909);
+  return (4294967296 * (2097151 & b) + (a >>> 0)).toString(36);
+}

@@ -1,0 +1,80 @@
+/**
+ * Undoes the word wrap of an agent: it breaks long lines itself, with an indent, so that a wrap
+ * looks like a line break. Greedy wrapping breaks only where the next word did not fit: a break
+ * where it would have fitted is the writer's own.
+ */
+import { cellWidth, textWidth } from "./widths.ts";
+
+export interface PaintedRow {
+  /** Without the agent's indent and trailing blanks. */
+  readonly text: string;
+  /** Line in the buffer. */
+  readonly line: number;
+}
+
+export interface WrapRule {
+  /** Cells that a row offers for text. */
+  readonly width: number;
+  /** Breaks between ideographs as well, not only at blanks. */
+  readonly wideAnywhere: boolean;
+}
+
+export interface WrittenLine {
+  text: string;
+  readonly line: number;
+  /**
+   * The row before ended so close to the edge that this "line" may as well be its continuation,
+   * and it begins like an address: nobody can tell which.
+   */
+  readonly uncertain: boolean;
+}
+
+/** Joins soft-wrapped rows; `isAddress` tells texts that would begin a block. */
+export function writtenLines(
+  rows: readonly PaintedRow[],
+  rule: WrapRule,
+  isAddress: (text: string) => boolean,
+): WrittenLine[] {
+  const lines: WrittenLine[] = [];
+  for (const [i, row] of rows.entries()) {
+    const before = rows[i - 1];
+    if (before === undefined || !wraps(before.text, row.text, rule)) {
+      lines.push({ text: row.text, line: row.line, uncertain: false });
+      continue;
+    }
+    if (isAddress(row.text.trimStart())) {
+      lines.push({ text: row.text, line: row.line, uncertain: true });
+      continue;
+    }
+    lines.at(-1)!.text += glue(before.text, row.text, rule) + row.text.trimStart();
+  }
+  return lines;
+}
+
+function wraps(before: string, next: string, rule: WrapRule): boolean {
+  const word = firstWord(next);
+  const breakable = rule.wideAnywhere && word !== "" && cellWidth(word.codePointAt(0)!) === 2;
+  const needed = breakable ? (isWideEnd(before) ? 2 : 3) : 1 + textWidth(word);
+  return textWidth(before) + needed > rule.width;
+}
+
+/** What stood between the two rows: a blank, or nothing where one word was cut. */
+function glue(before: string, next: string, rule: WrapRule): "" | " " {
+  const width = textWidth(before);
+  // Wider than the screen: the terminal wrapped it, the agent had left that word whole.
+  if (width > rule.width || width < rule.width - 1) return " ";
+  const last = /\S+$/u.exec(before)?.[0] ?? "";
+  const word = firstWord(next);
+  if (textWidth(last) + textWidth(word) > rule.width) return "";
+  const wide = isWideEnd(before) && word !== "" && cellWidth(word.codePointAt(0)!) === 2;
+  return wide && rule.wideAnywhere ? "" : " ";
+}
+
+function firstWord(text: string): string {
+  return /\S+/u.exec(text)?.[0] ?? "";
+}
+
+function isWideEnd(text: string): boolean {
+  const last = [...text.slice(-2)].at(-1);
+  return last !== undefined && cellWidth(last.codePointAt(0)!) === 2;
+}

@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { withAttached } from "../helpers/broker.ts";
+import { withTempDir } from "../helpers/temp.ts";
+
+Deno.test("[B-02][B-04] a worker's block becomes one message of provenance worker", () =>
+  withTempDir((dir) =>
+    withAttached({
+      command: ["sh", "-c", "printf 'To:beta: please rebase\\nsecond line\\n\\n'; read x"],
+      dir,
+    }, async ({ service, terminal }) => {
+      await terminal.until("second line");
+      await service.when(() => service.sends.length === 1);
+      const [send] = service.sends;
+      assert.equal(send!.body, "please rebase\nsecond line");
+      assert.equal(send!.target_repo, "beta");
+      assert.equal(send!.sender_repo, "alpha");
+      assert.equal(send!.provenance, "worker");
+    })
+  ));
+
+Deno.test("[B-05] a delivery is typed into a line reader and its echo is not routed", () =>
+  withTempDir((dir) =>
+    withAttached({ command: ["cat"], dir }, async ({ service, terminal }) => {
+      const settled = await service.deliver("one\nTo:gamma: two");
+      assert.deepEqual(settled, {
+        type: "settle",
+        lease_token: "t1",
+        outcome: "written",
+        reason: "flattened",
+      });
+      await terminal.until((text) => text.split("From:beta: one ⏎ > To:gamma: two").length === 3);
+      await terminal.type("To:gamma: real\r");
+      await service.when(() => service.sends.length === 1);
+      assert.equal(service.sends[0]!.body, "real");
+      assert.equal(service.sends[0]!.provenance, "operator");
+    })
+  ));
