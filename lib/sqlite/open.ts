@@ -26,10 +26,9 @@ export function openDatabase(path: string, options: OpenOptions): Database {
 function openWritable(path: string, options: OpenOptions): Database {
   const dir = path.slice(0, path.lastIndexOf("/")) || "/";
   makeDirectory(dir);
-  // The umask also covers the -wal and -shm files that the first statements create.
-  const before = Deno.umask(0o077);
   let db: Database | undefined;
   try {
+    makePrivate(path);
     db = new DatabaseSync(path, {
       timeout: options.busyTimeoutMs,
       enableForeignKeyConstraints: true,
@@ -44,8 +43,21 @@ function openWritable(path: string, options: OpenOptions): Database {
   } catch (error) {
     closeQuietly(db);
     throw explainOpen(error, path, dir);
-  } finally {
-    Deno.umask(before);
+  }
+}
+
+/**
+ * SQLite would create the file 0644 and gives its -wal and -shm files the mode of the database, so
+ * the file is made first, empty, 0600. (No umask: that belongs to the whole process.)
+ */
+function makePrivate(path: string): void {
+  try {
+    Deno.openSync(path, { write: true, createNew: true, mode: 0o600 }).close();
+  } catch (error) {
+    if (!(error instanceof Deno.errors.AlreadyExists)) return; // SQLite's own error says more
+    const mode = Deno.statSync(path).mode ?? 0o600;
+    // A backup restored with `cp` would otherwise show messages to everybody.
+    if (Deno.statSync(path).isFile && (mode & 0o077) !== 0) Deno.chmodSync(path, 0o600);
   }
 }
 
@@ -95,7 +107,6 @@ function pragma(db: Database, sql: string): void {
 }
 
 function makeDirectory(dir: string): void {
-  const before = Deno.umask(0o077);
   try {
     Deno.mkdirSync(dir, { recursive: true, mode: 0o700 });
   } catch (cause) {
@@ -105,8 +116,6 @@ function makeDirectory(dir: string): void {
       `${dir}: cannot create the state directory (${errorText(cause)})`,
       { hint: "make its parent writable for your user, or set TAMQ_STATE_DIR", cause },
     );
-  } finally {
-    Deno.umask(before);
   }
 }
 
