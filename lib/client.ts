@@ -8,7 +8,7 @@ import { errorText, TamqError, type WireError } from "./base/errors.ts";
 import type { Settings } from "./config.ts";
 import { encodeLine, LineReader, writeAll } from "./ipc/lines.ts";
 import { liveHolder } from "./ipc/lock.ts";
-import { assertOurServer, assertOurSocket } from "./ipc/server_check.ts";
+import { assertOurSocket, inOurDirectory } from "./ipc/socket_file.ts";
 import { PROTOCOL } from "./protocol/handshake.ts";
 import type { OperationName, RequestOf, ResponseOf } from "./protocol/operations.ts";
 import type { BrokerFrame, ServiceFrame } from "./protocol/schema.ts";
@@ -190,8 +190,9 @@ async function connect(
       if (busy && await mayRetry(clock, attempt, deadline, signal)) continue;
       throw unavailable(socket, error);
     }
+    if (inOurDirectory(socket)) return conn;
     try {
-      assertOurServer(socket);
+      (await import("./ipc/server_check.ts")).assertOurServer(socket);
     } catch (error) {
       conn.close();
       throw error;

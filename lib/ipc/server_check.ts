@@ -1,37 +1,7 @@
-/** How a client makes sure that the service is its own user's (T-02). */
-import { TamqError } from "../base/errors.ts";
+/** The other end of our own connections (T-02); loaded only where the file's own check is not enough. */
 import { available, descriptors, isNamed, peerCredentials } from "../peer_ffi.ts";
 import { socketPathBytes } from "./path.ts";
-
-function notOurs(path: string, uid: number): TamqError {
-  return new TamqError(
-    "PERMISSION_DENIED",
-    "socket_not_ours",
-    `the socket ${path} belongs to user ${uid}, not to user ${Deno.uid()}`,
-    { hint: "set TAMQ_SOCKET to a path in a directory of your own" },
-  );
-}
-
-/**
- * Throws `socket_not_ours` or `socket_path_occupied` for a file that another user, or something
- * else, put in the socket's place: the fallback directory `/tmp` is open to all. Silent when
- * nothing is there: connecting will tell.
- */
-export function assertOurSocket(path: string): void {
-  socketPathBytes(path);
-  let file: Deno.FileInfo;
-  try {
-    file = Deno.statSync(path);
-  } catch {
-    return;
-  }
-  if (file.uid !== Deno.uid()) throw notOurs(path, file.uid ?? -1);
-  if (file.isSocket === false) {
-    throw new TamqError("FAILED_PRECONDITION", "socket_path_occupied", `${path} is not a socket`, {
-      hint: "move it away, or set TAMQ_SOCKET to another path",
-    });
-  }
-}
+import { socketNotOurs } from "./socket_file.ts";
 
 /**
  * Throws `socket_not_ours` when any of our connections to `path` ends at another user's process:
@@ -44,6 +14,6 @@ export function assertOurServer(path: string): void {
   for (const fd of descriptors()) {
     if (!isNamed(fd, "remote", name)) continue;
     const server = peerCredentials(fd);
-    if (server !== undefined && server.uid !== Deno.uid()) throw notOurs(path, server.uid);
+    if (server !== undefined && server.uid !== Deno.uid()) throw socketNotOurs(path, server.uid);
   }
 }

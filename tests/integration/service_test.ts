@@ -5,6 +5,8 @@ import { call, findSocket } from "../../lib/client.ts";
 import { readHolder } from "../../lib/ipc/lock.ts";
 import { descriptorCount, ServiceProcess, settingsIn } from "../helpers/service.ts";
 import { exchange, RawClient } from "../helpers/raw_socket.ts";
+// Loaded up front: loaded on demand inside a test, its library would count as a leak of that test.
+import "../../lib/peer_ffi.ts";
 import { runProcess } from "../helpers/world.ts";
 import { withTempDir } from "../helpers/temp.ts";
 import { NOBODY } from "../helpers/unprivileged.ts";
