@@ -111,14 +111,17 @@ export class WindowStreams {
         if (frame.type === "gate") queue.setGate(attached, frame.open, frame.reason);
         else {
           const { type: _, ...settlement } = frame;
+          port.hold();
           const settled = await queue.settle(attached, settlement);
           const answer: ServiceFrame = {
             type: "settled",
             lease_token: frame.lease_token,
             ...settled,
           };
+          const sent = channel.send(answer);
+          port.release();
           // Awaited: a broker that reports without reading gets no further than one report.
-          await channel.send(answer);
+          await sent;
         }
       }
     } catch (error) {
@@ -238,13 +241,17 @@ function realPath(path: string): string {
   }
 }
 
-/** Where the queue puts deliveries for one window; keeps them until the answer to `attach` is out. */
+/**
+ * Where the queue puts deliveries for one window. They are kept until the answer to `attach` is out,
+ * and while a report is being settled: its answer comes before the delivery that it makes room for.
+ */
 class StreamPort implements DeliveryPort {
   #channel: Channel | undefined;
+  #held = true;
   #early: Delivery[] = [];
 
   deliver(delivery: Delivery): void {
-    if (this.#channel === undefined) {
+    if (this.#held || this.#channel === undefined) {
       this.#early.push(delivery);
       return;
     }
@@ -260,6 +267,15 @@ class StreamPort implements DeliveryPort {
 
   open(channel: Channel): void {
     this.#channel = channel;
+    this.release();
+  }
+
+  hold(): void {
+    this.#held = true;
+  }
+
+  release(): void {
+    this.#held = false;
     for (const delivery of this.#early.splice(0)) this.deliver(delivery);
   }
 }
