@@ -62,7 +62,7 @@ function accepts(db: Database, fields: Row): boolean {
     ).run(...Object.values(full));
     return true;
   } catch (error) {
-    assert.match(String(error), /constraint|datatype|malformed JSON/i);
+    assert.match(String(error), /constraint|cannot store|malformed JSON/i);
     return false;
   } finally {
     db.prepare("ROLLBACK TO try").run();
