@@ -85,7 +85,9 @@ export interface AgentProfile extends Profile {
 const word = z.string().check(z.minLength(1), z.maxLength(200));
 const words = z.array(word).check(z.maxLength(64));
 const ms = (max: number) => z.int().check(z.minimum(0), z.maximum(max));
-const pattern = word.check(
+const pattern = z.string().check(
+  z.minLength(1),
+  z.maxLength(1000),
   z.refine(isPattern, { error: "is no regular expression (JavaScript, Unicode mode)" }),
 );
 const patterns = z.array(pattern).check(z.maxLength(64));

@@ -30,7 +30,8 @@ export interface FeedHooks {
 export class Feed {
   readonly #clock: Clock;
   readonly #hooks: FeedHooks;
-  #queue: Uint8Array[] = [];
+  /** Bytes, and what must happen between them (a resize). */
+  #queue: (Uint8Array | (() => void))[] = [];
   #queued = 0;
   #writing = false;
   #dropping = false;
@@ -73,6 +74,13 @@ export class Feed {
     this.#next();
   }
 
+  /** Calls `step` between what was pushed before and what comes after. */
+  between(step: () => void): void {
+    if (this.#closed) return;
+    this.#queue.push(step);
+    this.#next();
+  }
+
   /** Resolves once all that was pushed is parsed or dropped. */
   drained(): Promise<void> {
     if (!this.#writing && this.#queue.length === 0) return Promise.resolve();
@@ -89,13 +97,19 @@ export class Feed {
   }
 
   #next(): void {
-    if (this.#writing || this.#queue.length === 0) return;
+    if (this.#writing) return;
+    for (let head = this.#queue[0]; typeof head === "function"; head = this.#queue[0]) {
+      this.#queue.shift();
+      head();
+    }
+    if (this.#queue.length === 0) return;
     const slice = this.#slice();
     this.#writing = true;
     this.#hooks.write(slice, () => {
       this.#writing = false;
       this.#queued = Math.max(0, this.#queued - slice.length);
-      if (this.#queue.length > 0) return this.#next();
+      this.#next();
+      if (this.#writing) return;
       if (this.#dropping) this.#queued = 0;
       if (!this.#closed) this.#hooks.onDrained();
       const waiters = this.#waiters;
@@ -106,7 +120,7 @@ export class Feed {
 
   /** The next bytes, small chunks together: each write to the model costs a turn of the event loop. */
   #slice(): Uint8Array {
-    const first = this.#queue[0]!;
+    const first = this.#queue[0] as Uint8Array;
     if (first.length >= SLICE_BYTES) {
       if (first.length === SLICE_BYTES) this.#queue.shift();
       else this.#queue[0] = first.subarray(SLICE_BYTES);
@@ -114,12 +128,14 @@ export class Feed {
     }
     let count = 0;
     let bytes = 0;
-    while (count < this.#queue.length && bytes + this.#queue[count]!.length <= SLICE_BYTES) {
-      bytes += this.#queue[count++]!.length;
+    for (const entry of this.#queue) {
+      if (typeof entry === "function" || bytes + entry.length > SLICE_BYTES) break;
+      bytes += entry.length;
+      count++;
     }
     const slice = new Uint8Array(bytes);
     let at = 0;
-    for (const chunk of this.#queue.splice(0, count)) {
+    for (const chunk of this.#queue.splice(0, count) as Uint8Array[]) {
       slice.set(chunk, at);
       at += chunk.length;
     }
@@ -131,7 +147,10 @@ export class Feed {
     this.#dropped = 0;
     this.#window = { since: this.#clock.monotonic(), bytes: 0 };
     this.#hooks.onGap();
-    for (const chunk of this.#queue) this.#drop(chunk);
+    for (const entry of this.#queue) {
+      if (typeof entry === "function") entry();
+      else this.#drop(entry);
+    }
     this.#queue = [];
     this.#queued = 0;
     this.#drop(bytes);
@@ -148,7 +167,7 @@ export class Feed {
   #calm(bytes: Uint8Array): boolean {
     const now = this.#clock.monotonic();
     if (now - this.#window.since >= CALM_MS) {
-      if (this.#window.bytes <= CALM_BYTES) {
+      if (this.#window.bytes <= CALM_BYTES && !this.#writing) {
         this.#resume();
         return true;
       }
@@ -168,6 +187,8 @@ export class Feed {
   #resume(): void {
     this.#cancelCalm();
     if (!this.#dropping) return;
+    // The model must be at rest: it is reset now.
+    if (this.#writing) return this.#awaitCalm();
     this.#dropping = false;
     this.#resync = true;
     this.#hooks.onResume(this.#dropped);

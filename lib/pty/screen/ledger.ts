@@ -16,8 +16,6 @@ export interface CommitOptions {
   readonly send: boolean;
   /** The screen was repainted during this turn: ghosts of half-painted blocks may stand there. */
   readonly repainted: boolean;
-  /** The alternate screen has no history: an earlier equal block may just be out of sight. */
-  readonly alternate: boolean;
   readonly mark: (line: number) => Mark | undefined;
 }
 
@@ -35,10 +33,8 @@ interface Known {
 
 interface Counted {
   base: number;
-  /** An earlier occurrence was wiped: one more may be it, painted again. */
-  wiped: boolean;
-  /** Told about already. */
-  told: boolean;
+  /** Occurrences at the last commit; one that was out of sight and is back may be old or new. */
+  visible: number;
 }
 
 interface Candidate {
@@ -65,6 +61,7 @@ export class Ledger {
       if (group === undefined) groups.set(candidate.key, [candidate]);
       else group.push(candidate);
     }
+    for (const [key, counted] of this.#counts) if (!groups.has(key)) counted.visible = 0;
     for (const [key, group] of groups) this.#count(key, group, options, commit);
     if (options.repainted) dropGhosts(candidates, commit);
     this.#remember(candidates, options);
@@ -90,15 +87,11 @@ export class Ledger {
       for (const { block } of fresh) {
         (block.uncertain ? commit.ambiguous : commit.fresh).push(block);
       }
-      const doubtful = fresh.length === 0 && unseen.length > 0 && !counted.told &&
-        (counted.wiped || options.alternate) && unseen.at(-1) === lastOfConversation(group, unseen);
-      if (doubtful && options.alternate) {
-        counted.told = true;
-        commit.ambiguous.push(unseen.at(-1)!.block);
-      }
+      const back = fresh.length === 0 && unseen.length > 0 && group.length > counted.visible;
+      if (back) commit.ambiguous.push(unseen.at(-1)!.block);
     }
     counted.base = Math.max(counted.base, group.length);
-    if (fresh.length > 0) counted.told = false;
+    counted.visible = group.length;
   }
 
   #candidates(blocks: readonly FoundBlock[]): Candidate[] {
@@ -126,22 +119,20 @@ export class Ledger {
     this.#known = this.#known.filter(({ key, mark }) => {
       if (mark.gone === "no") return true;
       const counted = this.#counts.get(key);
-      if (counted !== undefined) {
-        if (mark.gone === "trimmed") counted.base = Math.max(0, counted.base - 1);
-        else counted.wiped = true;
+      if (counted !== undefined && mark.gone === "trimmed") {
+        counted.base = Math.max(0, counted.base - 1);
+        counted.visible = Math.max(0, counted.visible - 1);
       }
       return false;
     });
   }
 
   #remember(candidates: readonly Candidate[], options: CommitOptions): void {
-    const lines = new Set(candidates.map(({ block }) => block.line));
+    const lines = new Set(candidates.filter(({ known }) => known).map(({ block }) => block.line));
     this.#known = this.#known.filter((known) => {
       if (lines.has(known.mark.line)) return true;
       // Its row shows something else now: it was painted over, not scrolled out.
       known.mark.release();
-      const counted = this.#counts.get(known.key);
-      if (counted !== undefined) counted.wiped = true;
       return false;
     });
     const marked = new Set(this.#known.map(({ mark }) => mark.line));
@@ -156,7 +147,7 @@ export class Ledger {
   #counted(key: string): Counted {
     let counted = this.#counts.get(key);
     if (counted !== undefined) this.#counts.delete(key); // moves to the end: recently seen
-    else counted = { base: 0, wiped: false, told: false };
+    else counted = { base: 0, visible: 0 };
     this.#counts.set(key, counted);
     const content = key.slice(0, key.indexOf(" "));
     const keys = this.#byContent.get(content);
@@ -172,11 +163,6 @@ export class Ledger {
     }
     return counted;
   }
-}
-
-/** The last unseen occurrence, when it is also the last of all: then it might be a new one. */
-function lastOfConversation(group: Candidate[], unseen: Candidate[]): Candidate | undefined {
-  return group.at(-1) === unseen.at(-1) ? unseen.at(-1) : undefined;
 }
 
 /**

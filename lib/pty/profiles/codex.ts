@@ -1,0 +1,42 @@
+/** Codex CLI; measured with 0.171.0. */
+export const CODEX = String.raw`
+name = "codex"
+match = ["codex"]
+
+[launch]
+# Its own screen is the alternate one, which never paints the middle of a long reply; and the
+# background server would outlive the window.
+flags = ["--no-alt-screen", "--no-daemon"]
+not_with = ["exec", "e", "review", "login", "logout", "mcp", "plugin", "app-server", "mcp-server",
+  "remote-control", "completion", "update", "doctor", "sandbox", "debug", "apply", "a", "queue",
+  "archive", "delete", "unarchive", "cloud", "exec-server", "features", "help", "agents",
+  "migrate-rollouts", "migrate-nfs-db", "--help", "-h", "--version", "-V"]
+
+[input]
+paste = "bracketed"
+# Enter while it works interrupts it and erases the partial reply; Tab queues.
+busy_submit = "\t"
+queues = false
+
+[status]
+osc_7501 = true
+[status.busy]
+titles = ['^[\u2801-\u28ff] ']
+rows = ['^[•◦] Working \(\d', 'esc to interrupt\)']
+[status.dialog]
+titles = ['Action Required']
+rows = ['^  Press enter to (confirm|continue|select)', '^[›>] 1\. Yes']
+
+[screen]
+reply = '• '
+# Tool items need no list: their output stands behind └ and │, and prose may begin with any word.
+tool_heads = ['(Working|Waiting|Starting|Booting)\b.* \(\d+[hms]']
+indent = 2
+echo = '› '
+tool = ['  [└│] ', '◦ ', '✗ ', '✔ ', '■ ', '⚠ ', '⬢ ', '\?\? ']
+chrome = ['  Worked for .* • \d', '─{8,}', '[▀▄]{8,}']
+wraps_wide_anywhere = true
+prompt = '› '
+placeholders = ['Ask Codex to do anything$']
+pasted = ['\[Pasted Content \d+ chars\]']
+`;

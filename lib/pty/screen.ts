@@ -1,0 +1,349 @@
+/**
+ * The `screen` observer (B-06): reads the addressed blocks of an agent from a terminal model.
+ * Relay first, observe behind: it takes copies of bytes that were relayed already, is bounded in
+ * memory and delays nothing. Blocks are taken when a turn ends and the screen stands still; what
+ * might be a repaint is withheld with a notice, never sent.
+ */
+import type { Clock } from "../base/clock.ts";
+import { probe } from "../base/probe.ts";
+import { checkBody } from "../model/body.ts";
+import type { ExpectedEchoes } from "./echo.ts";
+import type { Block, BlockRefusal } from "./lines.ts";
+import type { AgentProfile } from "./profiles/schema.ts";
+import { Feed } from "./screen/feed.ts";
+import { digest, Ledger } from "./screen/ledger.ts";
+import { loadModel, ScreenModel, type ScreenRow } from "./screen/model.ts";
+import { ReportScanner } from "./screen/reports.ts";
+import {
+  type Echo,
+  type FoundBlock,
+  readTranscript,
+  type Transcript,
+} from "./screen/transcript.ts";
+import { AgentStatus, type ScreenSource } from "./status.ts";
+
+/** Why a text that may be a block was not sent, or that some may have been missed. */
+export type ScreenNotice =
+  | BlockRefusal
+  /** Perhaps new, perhaps a repaint or a soft wrap: `tamq send` is the certain way. */
+  | {
+    readonly kind: "ambiguous";
+    readonly target: string;
+    readonly reason: "observation_ambiguous";
+  }
+  /** So many bytes of output came too fast to be read. */
+  | { readonly kind: "gap"; readonly bytes: number; readonly reason: "observation_gap" }
+  /** The agent took the alternate screen, which has no history. Told once. */
+  | { readonly kind: "alternate"; readonly reason: "alternate_screen" };
+
+export interface ScreenOptions {
+  readonly profile: AgentProfile;
+  readonly clock: Clock;
+  readonly size: { readonly cols: number; readonly rows: number };
+  /** Every registered name; read again at each commit. */
+  readonly names: () => readonly string[];
+  /** Rows that come back because they were typed or injected. */
+  readonly echoes?: ExpectedEchoes;
+  readonly onBlock: (block: Block) => void;
+  readonly onNotice: (notice: ScreenNotice) => void;
+  /** The agent's state may have changed: ask `status`. */
+  readonly onStatus?: () => void;
+  /**
+   * The program asked whether this terminal knows OSC 7501. `answer` is what to write into its
+   * input; only to the profile's own foreground process, since anything else would read it as keys.
+   */
+  readonly onStatusQuery?: (answer: Uint8Array) => void;
+}
+
+/** A screen that stood still for so long is whole: agents paint what belongs together within it. */
+const SETTLE_MS = 150;
+/** Looks again so soon when output waits or a frame is open … */
+const RETRY_MS = 25;
+/** … and takes an open frame for a lost one after so long, as terminals do. */
+const FRAME_MS = 1000;
+/** The last rows of a turn may be painted this much after its end was reported, on a loaded machine. */
+const LATE_MS = 2000;
+/** While the agent works, the whole transcript is read so often at most: it costs milliseconds. */
+const WORKING_READ_MS = 1000;
+
+const STATUS_ANSWER = new TextEncoder().encode("\x1b]7501;?\x1b\\");
+const CANCEL = new Uint8Array([0x18]);
+
+export class ScreenObserver implements ScreenSource {
+  readonly status: AgentStatus;
+  readonly #o: ScreenOptions;
+  readonly #model: ScreenModel;
+  readonly #feed: Feed;
+  readonly #ledger = new Ledger();
+  readonly #dropped = new ReportScanner((code, text) => this.#report(code, text));
+  #cancelCheck: (() => void) | undefined;
+  #frameSince: number | undefined;
+  /** The agent works, by its reports or else by signs. */
+  #working = false;
+  /** It worked since the last commit at rest: something may be new. */
+  #worked = false;
+  #repainted = false;
+  /** Cleared by a gap: what stands there may lack pieces. */
+  #trusted = true;
+  #repaintedSinceGap = true;
+  #last = { fingerprint: "", at: -Infinity };
+  #committed = "";
+  /** Counts beginnings and ends of turns. */
+  #phase = 0;
+  #restSince = -Infinity;
+  #alternateTold = false;
+  #ended = false;
+
+  /** Loads the terminal model; await it before the worker is spawned. */
+  static async open(options: ScreenOptions): Promise<ScreenObserver> {
+    return new ScreenObserver(options, await loadModel());
+  }
+
+  private constructor(options: ScreenOptions, terminal: Awaited<ReturnType<typeof loadModel>>) {
+    this.#o = options;
+    this.status = new AgentStatus(options.profile, this);
+    this.#model = new ScreenModel(terminal, options.size, {
+      onTitle: (title) => this.#report(2, title),
+      onStatusReport: (payload) => this.#report(7501, payload),
+      onRepaint: () => {
+        this.#repainted = true;
+        this.#repaintedSinceGap = true;
+      },
+    });
+    this.#feed = new Feed(options.clock, {
+      write: (bytes, done) => this.#model.write(bytes, done),
+      onGap: () => this.#gap(),
+      onDropped: (bytes) => this.#dropped.feed(bytes),
+      onResume: (bytes) => this.#resume(bytes),
+      onDrained: () => this.#parsed(),
+    });
+  }
+
+  /** Takes output that was relayed; copies it, never waits, never throws. */
+  push(bytes: Uint8Array): void {
+    this.#feed.push(bytes);
+  }
+
+  /** The terminal's size changed; takes its place between the bytes before and after. */
+  resize(size: { readonly cols: number; readonly rows: number }): void {
+    this.#feed.between(() => this.#model.resize(size.cols, size.rows));
+    this.#parsed();
+  }
+
+  /** Resolves when all output so far is read, so that `status` speaks of the present. */
+  drained(): Promise<void> {
+    return this.#feed.drained();
+  }
+
+  /** The worker ended: its last words are complete (B-12). Nothing is observed afterwards. */
+  async end(): Promise<void> {
+    await this.#feed.drained();
+    if (this.#ended) return;
+    if (!this.#feed.dropping) this.#commit(this.#transcript(), this.#worked);
+    await this.close();
+  }
+
+  /** Stops without a last commit; safe to call twice. */
+  async close(): Promise<void> {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#cancelCheck?.();
+    await this.#feed.close();
+    this.#model.dispose();
+  }
+
+  get bracketedPaste(): boolean {
+    return this.#model.bracketedPaste;
+  }
+  get alternate(): boolean {
+    return this.#model.alternate;
+  }
+  get flooded(): boolean {
+    return this.#feed.dropping;
+  }
+  get settled(): boolean {
+    return this.#feed.pending === 0 && !this.#feed.dropping && !this.#frameOpen();
+  }
+  screenRows(): readonly ScreenRow[] {
+    return this.#ended ? [] : this.#model.snapshot(this.#model.screenTop);
+  }
+  echoes(): readonly Echo[] {
+    return this.#ended ? [] : this.#transcript().echoes;
+  }
+  isDim(line: number, column: number): boolean {
+    return this.#model.isDim(line, column);
+  }
+
+  #report(code: number, text: string): void {
+    if (code === 7501 && this.#o.profile.status.osc7501) {
+      if (text.startsWith("?")) this.#o.onStatusQuery?.(STATUS_ANSWER);
+      else if (this.status.report(text)) {
+        this.#setWorking(this.status.reported === "working");
+        this.#o.onStatus?.();
+      }
+    } else if (code === 0 || code === 2) {
+      this.status.setTitle(text);
+      if (this.status.reported === undefined && this.status.busySign) this.#setWorking(true);
+    }
+  }
+
+  #setWorking(working: boolean): void {
+    if (working && !this.#working) {
+      this.#worked = true;
+      // A turn that began after a gap is painted whole, in the scrollback; on the alternate screen
+      // agents paint differences only, so that a full repaint must come first.
+      const whole = !this.#model.alternate || this.#repaintedSinceGap;
+      if (!this.#feed.dropping && whole) this.#trusted = true;
+    }
+    if (working === this.#working) return;
+    this.#working = working;
+    this.#phase++;
+    if (!working) this.#restSince = this.#o.clock.monotonic();
+  }
+
+  #gap(): void {
+    probe("screen.gap");
+    this.#trusted = false;
+    this.#repaintedSinceGap = false;
+    this.#ledger.lose();
+    this.#dropped.reset();
+    this.status.invalidate();
+    this.#o.onStatus?.();
+  }
+
+  #resume(bytes: number): void {
+    // Ends a sequence that the gap cut in two, then forgets the screen.
+    this.#model.write(CANCEL, () => {});
+    this.#feed.between(() => this.#model.reset());
+    this.status.invalidate();
+    this.#o.onNotice({ kind: "gap", bytes, reason: "observation_gap" });
+    this.#o.onStatus?.();
+  }
+
+  #parsed(): void {
+    if (this.#ended) return;
+    this.status.invalidate();
+    if (this.#model.alternate && !this.#alternateTold) {
+      this.#alternateTold = true;
+      this.#o.onNotice({ kind: "alternate", reason: "alternate_screen" });
+    }
+    this.#checkAfter(SETTLE_MS / 2);
+    this.#o.onStatus?.();
+  }
+
+  #checkAfter(ms: number): void {
+    this.#cancelCheck ??= this.#o.clock.after(ms, () => {
+      this.#cancelCheck = undefined;
+      this.#check();
+    });
+  }
+
+  #frameOpen(): boolean {
+    if (this.#ended || !this.#model.synchronised) {
+      this.#frameSince = undefined;
+      return false;
+    }
+    const now = this.#o.clock.monotonic();
+    this.#frameSince ??= now;
+    return now - this.#frameSince < FRAME_MS;
+  }
+
+  #check(): void {
+    if (this.#ended || this.#feed.dropping) return;
+    if (!this.settled) return this.#checkAfter(RETRY_MS);
+    this.#readSigns();
+    if (this.#working && this.#o.profile.screen.reply === undefined) return;
+    const now = this.#o.clock.monotonic();
+    const interval = this.#working ? WORKING_READ_MS : SETTLE_MS;
+    const wait = this.#last.at + interval - now;
+    if (wait > 0) return this.#checkAfter(wait);
+
+    this.#expireTurn(now);
+    const transcript = this.#transcript();
+    // While the agent works, only items that a later one has closed are whole.
+    const blocks = transcript.blocks.filter((block) => !this.#working || block.final);
+    const fingerprint = `${this.#phase} ${fingerprintOf(blocks)}`;
+    const stable = fingerprint === this.#last.fingerprint;
+    this.#last = { fingerprint, at: now };
+    if (!stable) return this.#checkAfter(interval);
+    if (fingerprint === this.#committed) return;
+    this.#commit({ ...transcript, blocks }, this.#worked);
+    this.#committed = fingerprint;
+  }
+
+  /** Some time after its end a turn is over: what appears later is a repaint. */
+  #expireTurn(now: number): void {
+    if (this.#working || now - this.#restSince < LATE_MS) return;
+    if (!this.#committed.startsWith(`${this.#phase} `)) return;
+    this.#worked = false;
+    this.#repainted = false;
+  }
+
+  /** Without reports, signs on title and screen tell when a turn begins and ends. */
+  #readSigns(): void {
+    const { status } = this.#o.profile;
+    if (this.status.reported !== undefined) return;
+    const silent = status.busy.titles.length === 0 && status.busy.rows.length === 0;
+    if (silent && !status.osc7501) {
+      // No sign of work is known: every change at rest may be new words.
+      this.#worked = true;
+      this.#trusted ||= this.#repaintedSinceGap;
+      return;
+    }
+    const busy = this.status.busySign;
+    if (busy && !this.#working) {
+      this.status.noteTurn();
+      this.#o.onStatus?.();
+    }
+    this.#setWorking(busy);
+  }
+
+  #transcript(): Transcript {
+    return readTranscript(this.#model.snapshot(), {
+      grammar: this.#o.profile.screen,
+      cols: this.#model.cols,
+      names: this.#o.names(),
+      isDim: (line, column) => this.#model.isDim(line, column),
+    });
+  }
+
+  #commit(transcript: Transcript, worked: boolean): void {
+    const blocks = transcript.blocks.map((block) => {
+      // On a screen without history a frame below a block may hide the rest of it.
+      if (this.#model.alternate && !block.closed) block.uncertain = true;
+      return block;
+    });
+    const { fresh, ambiguous } = this.#ledger.commit(blocks, {
+      send: worked && this.#trusted,
+      repainted: this.#repainted,
+      mark: (line) => this.#model.mark(line),
+    });
+    for (const block of ambiguous) {
+      const target = block.written;
+      this.#o.onNotice({ kind: "ambiguous", target, reason: "observation_ambiguous" });
+    }
+    for (const block of fresh) this.#send(block);
+    probe("screen.commit", { fresh: fresh.length });
+  }
+
+  #send(block: FoundBlock): void {
+    const { target, written, body } = block;
+    const header = `To:${written}: ${body.split("\n", 1)[0]}`;
+    if (this.#o.echoes?.takesAddress(header, this.#o.clock.monotonic())) return;
+    if (target === undefined) {
+      return this.#o.onNotice({
+        kind: "unknown_target",
+        target: written,
+        reason: "unknown_target",
+      });
+    }
+    const checked = checkBody(body);
+    if (checked.ok) this.#o.onBlock({ target, body });
+    else this.#o.onNotice({ kind: "body", target, reason: checked.error.reason });
+  }
+}
+
+function fingerprintOf(blocks: readonly FoundBlock[]): string {
+  const parts = blocks.map((b) => `${b.line} ${b.written} ${b.ordinal} ${b.closed} ${b.body}`);
+  return digest(parts.join("\0"));
+}
