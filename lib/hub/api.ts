@@ -384,3 +384,8 @@ export type BodyOf<K extends RouteName> = (typeof routes)[K]["body"] extends z.Z
   ? z.infer<(typeof routes)[K]["body"]>
   : undefined;
 export type AnswerOf<K extends RouteName> = z.infer<(typeof routes)[K]["response"]>;
+
+/** The ETag of a record's revision. */
+export function etag(revision: number): string {
+  return `"${revision}"`;
+}

@@ -53,11 +53,7 @@ export const errorBody = z.object({
   }),
 });
 
-/** The ETag of a record's revision. */
-export function etag(revision: number): string {
-  return `"${revision}"`;
-}
-
+/** The HTTP status of a failure. */
 export function statusOf(error: TamqError): number {
   return REASON_STATUS[error.reason] ?? HTTP_STATUS[error.code];
 }

@@ -3,6 +3,7 @@ import * as z from "zod/mini";
 import { BLOCKED_REASONS, CHECKPOINT_LIMITS } from "../model/checkpoint.ts";
 import { ACTION_CLASS } from "../model/policy.ts";
 import {
+  type Receipt,
   RECEIPT_FIELDS,
   RECEIPT_FORMS,
   RECEIPT_KINDS,
@@ -147,8 +148,13 @@ const checkpointFields = {
 };
 export const checkpoint = z.object({ checkpoint_id: id, ...checkpointFields });
 
+type ReceiptShape = {
+  [K in ReceiptField]: undefined extends Receipt[K]
+    ? z.ZodMiniOptional<z.ZodMiniType<Exclude<Receipt[K], undefined>>>
+    : z.ZodMiniType<Receipt[K]>;
+};
 /** The fields of a receipt by their declared forms: this schema cannot drift from the model (K-14). */
-function receiptShape(): { [K in ReceiptField]: z.ZodMiniType } {
+function receiptShape(): ReceiptShape {
   const forms: Record<string, z.ZodMiniType> = {
     id: z.string().check(z.regex(RECEIPT_FORMS.id)),
     word: z.string().check(z.regex(RECEIPT_FORMS.word)),
@@ -162,9 +168,8 @@ function receiptShape(): { [K in ReceiptField]: z.ZodMiniType } {
   for (const [field, form] of Object.entries(RECEIPT_FIELDS)) {
     shape[field] = form.endsWith("?") ? z.optional(forms[form.slice(0, -1)]!) : forms[form]!;
   }
-  return shape as { [K in ReceiptField]: z.ZodMiniType };
+  return shape as ReceiptShape;
 }
-/** Its inferred type is loose; {@link import("../model/receipt.ts").Receipt} is the exact one. */
 export const receipt = z.strictObject(receiptShape());
 
 /** Optional on every change: repeating it with the same key and content changes nothing more. */
