@@ -133,7 +133,7 @@ const helpFlag: StricliIntegration<CliContext> = {
         ansiColor: false,
       });
       // A synopsis line for each of --help and --version would say nothing.
-      this.process.stdout.write(page.replace(/^  tamq \S+ --(?:help|version)\n/gm, ""));
+      this.process.stdout.write(page.replace(/^ {2}tamq \S+ --(?:help|version)\n/gm, ""));
     },
   },
 };

@@ -41,7 +41,13 @@ export class Tmux {
 
   /** Runs one tmux command; throws `tmux_missing` when there is no tmux to run. */
   async attempt(...args: string[]): Promise<TmuxResult> {
-    const { code, stdout, stderr } = await this.#command(args, "piped").output().catch(explain);
+    let output: Deno.CommandOutput;
+    try {
+      output = await this.#command(args, "piped").output();
+    } catch (error) {
+      return explain(error);
+    }
+    const { code, stdout, stderr } = output;
     const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
     return { code, stdout: text(stdout), stderr: text(stderr) };
   }

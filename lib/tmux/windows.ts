@@ -21,7 +21,7 @@ export interface RepoWindow {
   readonly live: boolean;
   /** Panes of the window in which some program runs, the broker's not counted. */
   readonly otherPanes: number;
-  /** The broker's dead pane, if it still shows. */
+  /** The broker's pane, if it still shows with nothing running in it. */
   readonly deadPane: string | undefined;
 }
 
@@ -68,13 +68,14 @@ export async function repoWindows(tmux: Tmux): Promise<RepoWindow[]> {
   }
   return [...windows].map(([windowId, { repo, brokerPane, panes }]) => {
     const pane = panes.get(brokerPane);
+    const others = [...panes].filter(([id, one]) => id !== brokerPane && !one.dead).length;
+    const found = pane === undefined || pane.dead ? "nothing" : occupant(pane.pid);
     return {
       repo,
       windowId,
-      live: pane !== undefined && !pane.dead && runsBroker(pane.pid),
-      otherPanes: [...panes].filter(([id, one]) => id !== brokerPane && !one.dead).length +
-        (pane !== undefined && !pane.dead && !runsBroker(pane.pid) ? 1 : 0),
-      deadPane: pane?.dead ? brokerPane : undefined,
+      live: found === "broker",
+      otherPanes: others + (found === "other" ? 1 : 0),
+      deadPane: pane !== undefined && found === "nothing" ? brokerPane : undefined,
     };
   });
 }
@@ -93,15 +94,18 @@ function decode(encoded: string | undefined): string | undefined {
   }
 }
 
-/** tmux runs the broker without a shell, so the pane's process is the broker, unless respawned. */
-function runsBroker(pid: number): boolean {
+/**
+ * tmux runs the broker without a shell, so the pane's process is the broker, unless respawned. The
+ * process table is asked, since tmux may take a while to notice that a pane's process has ended.
+ */
+function occupant(pid: number): "broker" | "other" | "nothing" {
   const process = describe(pid);
-  if (process === undefined) return false;
+  if (process === undefined) return "nothing";
   // Between fork and exec the new process still looks like the server.
-  if (process.command.startsWith("tmux: server")) return true;
+  if (process.command.startsWith("tmux: server")) return "broker";
   const { argv } = process;
   const verb = argv.indexOf("broker");
-  return verb > 0 && argv[verb + 1]?.startsWith("--repo=") === true;
+  return verb > 0 && argv[verb + 1]?.startsWith("--repo=") === true ? "broker" : "other";
 }
 
 /** The session that windows of this repository go to when we run outside of the server. */
@@ -187,4 +191,31 @@ export async function discard(tmux: Tmux, window: RepoWindow): Promise<void> {
   await tmux.attempt("set-option", "-w", "-u", "-t", window.windowId, REPO_OPTION);
   await tmux.attempt("set-option", "-w", "-u", "-t", window.windowId, PANE_OPTION);
   if (window.deadPane !== undefined) await tmux.attempt("kill-pane", "-t", window.deadPane);
+}
+
+/** What a broker tells the service about its pane. */
+export interface PaneFacts {
+  readonly server_pid: number;
+  readonly session: string;
+  readonly window_id: string;
+  readonly pane_id: string;
+}
+
+export async function paneFacts(tmux: Tmux, pane: string): Promise<PaneFacts> {
+  const format = "#{pid} #{window_id} #{pane_id} #{session_name}"; // a name may hold spaces
+  const said = (await tmux.run("display-message", "-p", "-t", pane, format)).replace(/\n$/, "");
+  const match = /^(\d+) (@\d+) (%\d+) (.*)$/s.exec(said);
+  if (match === null) {
+    throw new TamqError(
+      "FAILED_PRECONDITION",
+      "tmux_failed",
+      `tmux does not know the pane ${pane}`,
+    );
+  }
+  return {
+    server_pid: Number(match[1]),
+    window_id: match[2]!,
+    pane_id: match[3]!,
+    session: match[4]!,
+  };
 }

@@ -1,5 +1,12 @@
-/** `tamq broker`: what `start` puts into each window (B-01). */
+/** `tamq broker`: what `start` puts into each window (B-01, B-12). */
+import { TamqError } from "../../base/errors.ts";
+import { runBroker } from "../../broker.ts";
+import { loadSettings } from "../../config.ts";
+import { gitaRegistry } from "../../gita.ts";
 import type { Mode } from "../../model/endpoint.ts";
+import { parseTmuxVariable, Tmux } from "../../tmux/client.ts";
+import { paneFacts } from "../../tmux/windows.ts";
+import type { Verb } from "../command.ts";
 
 export interface BrokerFlags {
   readonly repo: string;
@@ -7,3 +14,24 @@ export interface BrokerFlags {
   readonly mode: Mode;
   readonly noService?: boolean;
 }
+
+const broker: Verb<BrokerFlags, string[]> = async function (flags, ...command) {
+  const server = parseTmuxVariable(this.env("TMUX"));
+  const pane = this.env("TMUX_PANE");
+  if (server === undefined || pane === undefined) {
+    throw new TamqError("FAILED_PRECONDITION", "not_in_tmux", "tamq broker runs in a tmux pane", {
+      hint: "open windows with: tamq --command CMD REPO...",
+    });
+  }
+  return await runBroker({
+    repo: flags.repo,
+    path: flags.cwd,
+    command,
+    mode: flags.mode,
+    tmux: await paneFacts(new Tmux({ path: server.path }), pane),
+    settings: await loadSettings(this.env),
+    service: flags.noService !== true,
+    registry: gitaRegistry(this.env),
+  });
+};
+export default broker;
