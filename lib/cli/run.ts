@@ -15,14 +15,12 @@ import {
   UnsatisfiedFlagError,
   UnsatisfiedPositionalError,
 } from "@stricli/core";
-import manifest from "../../deno.json" with { type: "json" };
 import { errorText } from "../base/errors.ts";
 import { type CliContext, processContext } from "./context.ts";
 import { report, usageError } from "./errors.ts";
 import { EXIT } from "./exit_codes.ts";
 import { COMMANDS, routes } from "./program.ts";
-
-export const VERSION: string = manifest.version;
+import { VERSION } from "./version.ts";
 
 /** Runs one command; never throws. */
 export async function runCli(
