@@ -252,7 +252,7 @@ export class ScreenObserver implements ScreenSource {
     if (this.#ended || this.#feed.dropping) return;
     if (!this.settled) return this.#checkAfter(RETRY_MS);
     this.#readSigns();
-    if (this.#working && this.#o.profile.screen.reply === undefined) return;
+    if (this.#working && (this.#repainted || this.#o.profile.screen.reply === undefined)) return;
     const now = this.#o.clock.monotonic();
     const interval = this.#working ? WORKING_READ_MS : SETTLE_MS;
     const wait = this.#last.at + interval - now;
@@ -260,7 +260,8 @@ export class ScreenObserver implements ScreenSource {
 
     this.#expireTurn(now);
     const transcript = this.#transcript();
-    // While the agent works, only items that a later one has closed are whole.
+    // While the agent works, only items that a later one has closed are whole. After a repaint the
+    // "later one" may be the same item again, painted further: then the turn's end is awaited.
     const blocks = transcript.blocks.filter((block) => !this.#working || block.final);
     const fingerprint = `${this.#phase} ${fingerprintOf(blocks)}`;
     const stable = fingerprint === this.#last.fingerprint;

@@ -34,7 +34,9 @@ export type Submission =
   | "echo"
   /** The agent began to work. */
   | "working"
-  /** It was in the operator's line, which is empty now (queued by a busy agent). */
+  /** It is shown among the texts that wait until the agent is free. */
+  | "queued"
+  /** It was in the operator's line, which is empty now. */
   | "emptied"
   | "no";
 
@@ -127,7 +129,7 @@ export class AgentStatus {
     const say = (state: AgentState, reason: string): StatusReading => ({ state, reason });
     if (this.#reported === "blocked") return say("blocked", "reported_blocked");
     if (matches(status.dialog.titles, this.#title)) return say("blocked", "title_dialog");
-    if (this.#onScreen(status.dialog)) return say("blocked", "screen_dialog");
+    if (this.#onScreen(status.dialog, true)) return say("blocked", "screen_dialog");
     if (this.#source.flooded) return say("busy", "flood");
     if (this.#reported === "working") return say("busy", "reported_working");
     if (this.#titleBusy()) return say("busy", "title_busy");
@@ -137,7 +139,7 @@ export class AgentStatus {
     if (status.ready.titles.length > 0 && !matches(status.ready.titles, this.#title)) {
       return say("unknown", "no_ready_title");
     }
-    if (status.ready.rows.length > 0 && !this.#onScreen(status.ready)) {
+    if (status.ready.rows.length > 0 && !this.#onScreen(status.ready, true)) {
       return say("unknown", "no_ready_row");
     }
     if (screen.prompt !== undefined && this.#composer() === undefined) {
@@ -187,6 +189,7 @@ export class AgentStatus {
     if (watch === undefined || watch.text !== withoutSpace(text)) return "no";
     if (this.#echoed(watch.text) > watch.echoes) return "echo";
     if (this.#turns > watch.turns) return "working";
+    if (this.#queued(watch.text)) return "queued";
     const composer = this.#source.settled ? this.#composer() : undefined;
     return watch.held && composer?.empty === true ? "emptied" : "no";
   }
@@ -209,12 +212,43 @@ export class AgentStatus {
     return count;
   }
 
+  #queued(wanted: string): boolean {
+    const { queued } = this.#profile.screen;
+    if (queued === undefined) return false;
+    return this.#screen().some((row) => {
+      const mark = queued.exec(row.text);
+      // Cut to one row, perhaps with an ellipsis.
+      const text = withoutSpace(row.text.slice(mark?.[0].length ?? 0)).replace(/…$/u, "");
+      return mark !== null && text.length >= 8 && wanted.startsWith(text);
+    });
+  }
+
   #titleBusy(): boolean {
     return matches(this.#profile.status.busy.titles, this.#title);
   }
 
-  #onScreen(signs: Signs): boolean {
-    return signs.rows.length > 0 && this.#screen().some((row) => matches(signs.rows, row.text));
+  /**
+   * Signs stand below the last item of the transcript; above it they may be ghosts of an older
+   * frame, left behind by a resize. Rows of the agent's own words count only for dialogs, which
+   * may follow them without a mark: a reply that speaks of a busy sign is none.
+   */
+  #onScreen(signs: Signs, words = false): boolean {
+    if (signs.rows.length === 0) return false;
+    const { screen } = this.#profile;
+    const rows = this.#screen();
+    const composer = this.#composer()?.line;
+    let from = 0;
+    let inWords = screen.reply === undefined;
+    const own: boolean[] = [];
+    for (const [i, row] of rows.entries()) {
+      const { kind } = classify(row.text, screen);
+      if (kind === "reply" || (kind === "echo" && row.line !== composer)) {
+        from = i;
+        inWords = true;
+      } else if (kind === "tool" || kind === "chrome" || kind === "echo") inWords = false;
+      own.push(inWords && kind !== "blank");
+    }
+    return rows.some((row, i) => i >= from && (words || !own[i]) && matches(signs.rows, row.text));
   }
 
   #screen(): readonly ScreenRow[] {

@@ -30,12 +30,14 @@ rows = ['^  Press enter to (confirm|continue|select)', '^[›>] 1\. Yes']
 [screen]
 reply = '• '
 # Tool items need no list: their output stands behind └ and │, and prose may begin with any word.
-tool_heads = ['(Working|Waiting|Starting|Booting)\b.* \(\d+[hms]']
+tool_heads = ['(Working|Waiting|Starting|Booting)\b.* \(\d+[hms]', 'Queued follow-up inputs$', 'Messages to be submitted']
 indent = 2
 echo = '› '
-tool = ['  [└│] ', '◦ ', '✗ ', '✔ ', '■ ', '⚠ ', '⬢ ', '\?\? ']
+tool = ['  [└│↳] ', '◦ ', '✗ ', '✔ ', '■ ', '⚠ ', '⬢ ', '\?\? ']
 chrome = ['  Worked for .* • \d', '─{8,}', '[▀▄]{8,}']
 wraps_wide_anywhere = true
+wraps_at_hyphens = true
+queued = '  ↳ '
 prompt = '› '
 placeholders = ['Ask Codex to do anything$']
 pasted = ['\[Pasted Content \d+ chars\]']

@@ -37,12 +37,16 @@ export interface Grammar {
   readonly wrapMargin: number;
   /** It breaks long lines between ideographs, not only at blanks. */
   readonly wrapsWideAnywhere: boolean;
+  /** It breaks long lines behind a hyphen inside a word. */
+  readonly wrapsAtHyphens: boolean;
   /** Starts the row where the operator types; capture 1, if any, is the text. */
   readonly prompt: RegExp | undefined;
   /** What an empty composer shows; dim text counts as one without being listed. */
   readonly placeholders: readonly RegExp[];
   /** What stands in the composer for a long paste. */
   readonly pasted: readonly RegExp[];
+  /** Starts a row that shows a text that waits until the agent is free. */
+  readonly queued: RegExp | undefined;
 }
 
 /** A program with a terminal UI of its own. */
@@ -141,9 +145,11 @@ const schema = z.strictObject({
     chrome: z.optional(patterns),
     wrap_margin: z.optional(z.int().check(z.minimum(0), z.maximum(40))),
     wraps_wide_anywhere: z.optional(z.boolean()),
+    wraps_at_hyphens: z.optional(z.boolean()),
     prompt: z.optional(pattern),
     placeholders: z.optional(patterns),
     pasted: z.optional(patterns),
+    queued: z.optional(pattern),
   })),
 });
 
@@ -262,9 +268,11 @@ function toProfile(file: ProfileFile): AgentProfile {
       chrome: (screen.chrome ?? []).map(atStart),
       wrapMargin: screen.wrap_margin ?? 0,
       wrapsWideAnywhere: screen.wraps_wide_anywhere ?? false,
+      wrapsAtHyphens: screen.wraps_at_hyphens ?? false,
       prompt: maybe(screen.prompt),
       placeholders: (screen.placeholders ?? []).map(atStart),
       pasted: (screen.pasted ?? []).map(free),
+      queued: maybe(screen.queued),
     },
   };
 }

@@ -17,6 +17,8 @@ export interface WrapRule {
   readonly width: number;
   /** Breaks between ideographs as well, not only at blanks. */
   readonly wideAnywhere: boolean;
+  /** Breaks behind a hyphen between letters or digits as well. */
+  readonly atHyphens: boolean;
 }
 
 export interface WrittenLine {
@@ -52,14 +54,16 @@ export function writtenLines(
 }
 
 function wraps(before: string, next: string, rule: WrapRule): boolean {
-  const word = firstWord(next);
+  const word = rule.atHyphens ? firstSyllable(next) : firstWord(next);
   const breakable = rule.wideAnywhere && word !== "" && cellWidth(word.codePointAt(0)!) === 2;
-  const needed = breakable ? (isWideEnd(before) ? 2 : 3) : 1 + textWidth(word);
+  const joined = (breakable && isWideEnd(before)) || cutAtHyphen(before, next, rule);
+  const needed = (joined ? 0 : 1) + (breakable ? 2 : textWidth(word));
   return textWidth(before) + needed > rule.width;
 }
 
 /** What stood between the two rows: a blank, or nothing where one word was cut. */
 function glue(before: string, next: string, rule: WrapRule): "" | " " {
+  if (cutAtHyphen(before, next, rule)) return "";
   const width = textWidth(before);
   // Wider than the screen: the terminal wrapped it, the agent had left that word whole.
   if (width > rule.width || width < rule.width - 1) return " ";
@@ -72,6 +76,15 @@ function glue(before: string, next: string, rule: WrapRule): "" | " " {
 
 function firstWord(text: string): string {
   return /\S+/u.exec(text)?.[0] ?? "";
+}
+
+/** Up to the first place inside the word where it may be broken. */
+function firstSyllable(text: string): string {
+  return /[^\s]*?[\p{L}\p{N}]-(?=[\p{L}\p{N}])|\S+/u.exec(text)?.[0] ?? "";
+}
+
+function cutAtHyphen(before: string, next: string, rule: WrapRule): boolean {
+  return rule.atHyphens && /[\p{L}\p{N}]-$/u.test(before) && /^\s*[\p{L}\p{N}]/u.test(next);
 }
 
 function isWideEnd(text: string): boolean {
