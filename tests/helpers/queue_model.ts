@@ -1,0 +1,216 @@
+/** What the queue should do, said a second time and simply: no database, no timers, no tokens. */
+
+export const REPOS = ["beta", "gamma"] as const;
+export type Repo = typeof REPOS[number];
+
+export interface ModelMessage {
+  readonly repo: Repo;
+  readonly key: number;
+  readonly body: string;
+  state: "pending" | "awaiting_ack" | "injected" | "acknowledged" | "failed";
+  attempts: number;
+  /** Attempts over all rounds. */
+  deliveries: number;
+  reason: string | null;
+  /** Not before; 0 for at once. */
+  next: number;
+  lease: { expires: number; serial: number } | undefined;
+  ackDeadline: number | undefined;
+}
+
+export interface ModelWindow {
+  open: boolean;
+  silent: boolean;
+  /** Serial of the delivery its broker has not settled. */
+  outstanding: { serial: number; adopted: boolean } | undefined;
+}
+
+export interface ModelPolicy {
+  readonly acknowledged: boolean;
+  readonly maxAttempts: number;
+  readonly backoff: readonly number[];
+  readonly lease: number;
+  readonly ack: number;
+}
+
+export class QueueModel {
+  now: number;
+  readonly messages: ModelMessage[] = [];
+  readonly windows = new Map<Repo, ModelWindow>();
+  readonly quietUntil = new Map<Repo, number>();
+  /** Serial of the last delivery to each repository. */
+  readonly lastSerial = new Map<Repo, number>();
+  /** Serials of everything ever handed over. */
+  readonly handed: { serial: number; message: number }[] = [];
+  #serial = 0;
+
+  constructor(readonly policy: ModelPolicy, now: number) {
+    this.now = now;
+  }
+
+  send(repo: Repo, key: number, body: string): "new" | "same" | "conflict" {
+    const known = this.messages.find((message) => message.key === key);
+    if (known !== undefined) {
+      return known.repo === repo && known.body === body ? "same" : "conflict";
+    }
+    this.messages.push({
+      repo,
+      key,
+      body,
+      state: "pending",
+      attempts: 0,
+      deliveries: 0,
+      reason: null,
+      next: 0,
+      lease: undefined,
+      ackDeadline: undefined,
+    });
+    this.#dispatch(repo);
+    return "new";
+  }
+
+  gate(repo: Repo, open: boolean): void {
+    const window = this.windows.get(repo)!;
+    window.silent = false;
+    window.open = open;
+    this.#dispatch(repo);
+  }
+
+  /** Settles the last delivery to `repo`; false when its lease is over. */
+  settle(repo: Repo, outcome: string, scope: "target" | "message"): boolean {
+    const window = this.windows.get(repo)!;
+    const serial = this.lastSerial.get(repo)!;
+    window.silent = false;
+    if (window.outstanding?.serial === serial) window.outstanding = undefined;
+    const accepted = this.#end(serial, outcome, scope);
+    this.#dispatch(repo);
+    return accepted;
+  }
+
+  ack(index: number): void {
+    const message = this.messages[index]!;
+    message.state = "acknowledged";
+    message.lease = undefined;
+    message.ackDeadline = undefined;
+    message.next = 0;
+    this.#dispatch(message.repo);
+  }
+
+  retry(index: number): boolean {
+    const message = this.messages[index]!;
+    if (message.state !== "failed") return false;
+    message.state = "pending";
+    message.attempts = 0;
+    this.#dispatch(message.repo);
+    return true;
+  }
+
+  cancel(index: number): boolean {
+    const message = this.messages[index]!;
+    if (message.state !== "pending" || message.lease !== undefined) return false;
+    message.state = "failed";
+    message.reason = "cancelled";
+    message.next = 0;
+    return true;
+  }
+
+  /** `died`: its process is gone as well. */
+  detach(repo: Repo, died: boolean): void {
+    const window = this.windows.get(repo)!;
+    this.windows.delete(repo);
+    if (died && window.outstanding !== undefined) {
+      this.#end(window.outstanding.serial, "broker_lost", "target");
+    }
+  }
+
+  /** `report`: it brings the outcome of its last delivery. */
+  attach(repo: Repo, open: boolean, report: boolean): void {
+    if (report) this.#end(this.lastSerial.get(repo)!, "written", "target");
+    const held = this.messages.find((message) => message.repo === repo && message.lease);
+    this.windows.set(repo, {
+      open,
+      silent: false,
+      outstanding: held && { serial: held.lease!.serial, adopted: true },
+    });
+    this.#dispatch(repo);
+  }
+
+  /** A new service whose wall clock reads `now`. */
+  restart(now: number): void {
+    this.now = now;
+    this.windows.clear();
+    const furthest = now + Math.max(...this.policy.backoff);
+    for (const message of this.messages) {
+      message.next = Math.min(message.next, furthest);
+      if (message.lease) {
+        const { expires } = message.lease;
+        message.lease.expires = Math.max(now + 5000, Math.min(expires, now + this.policy.lease));
+      }
+      if (message.ackDeadline !== undefined) {
+        message.ackDeadline = Math.min(message.ackDeadline, now + this.policy.ack);
+      }
+    }
+    for (const [repo, until] of this.quietUntil) {
+      this.quietUntil.set(repo, Math.min(until, furthest));
+    }
+  }
+
+  advance(ms: number): void {
+    this.now += ms;
+    for (const message of this.messages) {
+      const { lease } = message;
+      if (lease === undefined || lease.expires > this.now) continue;
+      this.#end(lease.serial, "lease_expired", "target");
+      const window = this.windows.get(message.repo);
+      if (window?.outstanding?.serial !== lease.serial) continue;
+      window.silent = !window.outstanding.adopted;
+      window.outstanding = undefined;
+    }
+    for (const message of this.messages) {
+      if (message.ackDeadline === undefined || message.ackDeadline > this.now) continue;
+      message.ackDeadline = undefined;
+      message.reason = "ack_timeout";
+      message.state = message.attempts >= this.policy.maxAttempts ? "failed" : "pending";
+    }
+    for (const repo of REPOS) this.#dispatch(repo);
+  }
+
+  #end(serial: number, outcome: string, scope: "target" | "message"): boolean {
+    const message = this.messages.find((candidate) => candidate.lease?.serial === serial);
+    if (message === undefined) return false;
+    message.lease = undefined;
+    if (outcome === "written") {
+      this.quietUntil.delete(message.repo);
+      message.state = this.policy.acknowledged ? "awaiting_ack" : "injected";
+      if (this.policy.acknowledged) message.ackDeadline = this.now + this.policy.ack;
+      return true;
+    }
+    const { backoff } = this.policy;
+    const until = this.now + backoff[Math.min(message.attempts, backoff.length) - 1]!;
+    if (scope === "target") this.quietUntil.set(message.repo, until);
+    message.reason = outcome;
+    if (message.attempts >= this.policy.maxAttempts) message.state = "failed";
+    else message.next = until;
+    return true;
+  }
+
+  #dispatch(repo: Repo): void {
+    const window = this.windows.get(repo);
+    if (!window?.open || window.silent || window.outstanding !== undefined) return;
+    if ((this.quietUntil.get(repo) ?? 0) > this.now) return;
+    const index = this.messages.findIndex((message) =>
+      message.repo === repo && message.state === "pending" && !message.lease &&
+      message.next <= this.now
+    );
+    if (index < 0) return;
+    const message = this.messages[index]!;
+    const serial = ++this.#serial;
+    message.attempts++;
+    message.deliveries++;
+    message.next = 0;
+    message.lease = { expires: this.now + this.policy.lease, serial };
+    window.outstanding = { serial, adopted: false };
+    this.lastSerial.set(repo, serial);
+    this.handed.push({ serial, message: index });
+  }
+}

@@ -1,0 +1,313 @@
+/** Random histories of the real queue over a real database, against a second, simple description. */
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import type { TamqError } from "../../lib/base/errors.ts";
+import { DEFAULT_POLICY } from "../../lib/model/retry_schedule.ts";
+import { faultCount } from "../helpers/seeded.ts";
+import { QueueModel, type Repo, REPOS } from "../helpers/queue_model.ts";
+import { type FakeBroker, QueueRig } from "../helpers/queue_rig.ts";
+import { withTempDir } from "../helpers/temp.ts";
+
+const SECOND = 1000;
+const LEASE = 30 * SECOND;
+
+class World {
+  readonly ids: string[] = [];
+  /** The window attached to each repository, and everything handed to its windows so far. */
+  readonly brokers = new Map<Repo, FakeBroker>();
+  readonly tokens = new Map<Repo, string>();
+  readonly pids = new Map<Repo, number>();
+  handed: { id: string; attempt: number }[] = [];
+  #seen = new Map<FakeBroker, number>();
+  #nextPid = 1000;
+
+  constructor(readonly rig: QueueRig, readonly model: QueueModel) {}
+
+  pid(repo: Repo): number {
+    const pid = this.pids.get(repo) ?? this.#nextPid++;
+    this.pids.set(repo, pid);
+    return pid;
+  }
+
+  /** Takes note of new deliveries. */
+  collect(): void {
+    for (const [repo, broker] of this.brokers) {
+      for (const delivery of broker.deliveries.slice(this.#seen.get(broker) ?? 0)) {
+        this.handed.push({ id: delivery.messageId, attempt: delivery.attempt });
+        this.tokens.set(repo, delivery.leaseToken);
+      }
+      this.#seen.set(broker, broker.deliveries.length);
+    }
+  }
+
+  /** The real queue and the model must tell the same story, message by message. */
+  compare(): void {
+    const { rig, model } = this;
+    this.collect();
+    const expected = model.messages.map((message, index) => ({
+      id: this.ids[index],
+      state: message.state,
+      attempts: message.attempts,
+      leased: message.lease !== undefined,
+      reason: message.reason,
+      next: message.next || null,
+      rows: message.deliveries,
+    }));
+    const actual = this.ids.map((id) => {
+      const row = rig.store.messages.byId(id)!;
+      return {
+        id,
+        state: row.state,
+        attempts: row.attemptCount,
+        leased: row.leaseToken !== null,
+        reason: row.lastFailureReason,
+        next: row.nextAttemptAt,
+        rows: rig.store.attempts.of(row.seq).length,
+      };
+    });
+    assert.deepEqual(actual, expected);
+    assert.deepEqual(
+      this.handed.map((delivery) => delivery.id),
+      model.handed.map((delivery) => this.ids[delivery.message]),
+    );
+    const counts: Record<string, number> = {};
+    for (const message of model.messages) counts[message.state] = (counts[message.state] ?? 0) + 1;
+    const summary = rig.queue.summary();
+    for (const [state, count] of Object.entries(summary.states)) {
+      assert.equal(count, counts[state] ?? 0, state);
+    }
+    assert.equal(summary.activeLeases, model.messages.filter((message) => message.lease).length);
+  }
+}
+
+interface Step {
+  readonly name: string;
+  /** Undefined when the step makes no sense now. */
+  readonly run: (world: World) => Promise<unknown> | undefined;
+}
+
+async function reason(work: Promise<unknown>): Promise<string> {
+  try {
+    await work;
+    return "ok";
+  } catch (error) {
+    return (error as TamqError).reason;
+  }
+}
+
+const repo = fc.constantFrom(...REPOS);
+const index = fc.nat(7);
+
+const send = fc.record({ repo, key: fc.nat(9), body: fc.constantFrom("one", "two") })
+  .map(({ repo, key, body }): Step => ({
+    name: `send ${repo} key ${key} ${body}`,
+    run: async ({ rig, model, ids }) => {
+      const at = model.messages.findIndex((message) => message.key === key);
+      const expected = model.send(repo, key, body);
+      const request = rig.request({ idempotency_key: `k${key}`, target_repo: repo, body });
+      const answers = await Promise.allSettled([
+        rig.queue.send(request, {}),
+        rig.queue.send(request, {}),
+      ]);
+      await rig.settled();
+      const [first, second] = answers;
+      if (expected === "conflict") {
+        assert.equal(first.status, "rejected");
+        assert.equal((first.reason as TamqError).reason, "idempotency_conflict");
+        return;
+      }
+      assert.ok(first.status === "fulfilled" && second.status === "fulfilled");
+      assert.equal(first.value.deduplicated, expected === "same");
+      assert.equal(second.value.deduplicated, true);
+      assert.equal(second.value.message_id, first.value.message_id);
+      if (expected === "new") {
+        assert.ok(!ids.includes(first.value.message_id));
+        ids.push(first.value.message_id);
+      } else assert.equal(first.value.message_id, ids[at]);
+    },
+  }));
+
+const gate = fc.record({ repo, open: fc.boolean() }).map(({ repo, open }): Step => ({
+  name: `gate ${repo} ${open ? "open" : "closed"}`,
+  run: ({ rig, model, brokers }) => {
+    const broker = brokers.get(repo);
+    if (broker === undefined) return undefined;
+    model.gate(repo, open);
+    rig.queue.setGate(broker.attached, open);
+    return rig.settled();
+  },
+}));
+
+const settle = fc.record({
+  repo,
+  outcome: fc.constantFrom("written", "written", "failed", "stalled"),
+  scope: fc.constantFrom("target", "message"),
+}).map(({ repo, outcome, scope }): Step => ({
+  name: `settle ${repo} ${outcome} ${scope}`,
+  run: async ({ rig, model, brokers, tokens }) => {
+    const broker = brokers.get(repo);
+    const lease_token = tokens.get(repo);
+    if (broker === undefined || lease_token === undefined) return;
+    const expected = model.settle(repo, outcome, scope as "target");
+    const answer = await rig.queue.settle(broker.attached, {
+      lease_token,
+      outcome: outcome as "written",
+      scope: scope as "target",
+    });
+    await rig.settled();
+    assert.equal(answer.accepted, expected);
+  },
+}));
+
+const advance = fc.constantFrom(1, 1, 5, 15, 30, 60, 3600).map((seconds): Step => ({
+  name: `advance ${seconds} s`,
+  run: ({ rig, model }) => {
+    model.advance(seconds * SECOND);
+    return rig.advance(seconds * SECOND);
+  },
+}));
+
+const ack = index.map((i): Step => ({
+  name: `ack ${i}`,
+  run: async ({ rig, model, ids }) => {
+    if (ids[i] === undefined) return;
+    model.ack(i);
+    await rig.queue.ack(ids[i]);
+    await rig.settled();
+  },
+}));
+
+const retryOrCancel = fc.record({ i: index, verb: fc.constantFrom("retry", "cancel") })
+  .map(({ i, verb }): Step => ({
+    name: `${verb} ${i}`,
+    run: async ({ rig, model, ids }) => {
+      const id = ids[i];
+      if (id === undefined) return;
+      const leased = model.messages[i]!.lease !== undefined;
+      const allowed = verb === "retry" ? model.retry(i) : model.cancel(i);
+      const got = await reason(verb === "retry" ? rig.queue.retry(id, {}) : rig.queue.cancel(id));
+      await rig.settled();
+      const refusal = verb === "cancel" && leased ? "already_leased" : "invalid_state";
+      assert.equal(got, allowed ? "ok" : refusal);
+    },
+  }));
+
+const detach = fc.record({ repo, died: fc.boolean() }).map(({ repo, died }): Step => ({
+  name: `${died ? "kill" : "detach"} ${repo}`,
+  run: async (world) => {
+    const { rig, model, brokers, pids } = world;
+    const broker = brokers.get(repo);
+    if (broker === undefined) return;
+    if (died) {
+      rig.processes.end(world.pid(repo));
+      pids.delete(repo);
+    }
+    model.detach(repo, died);
+    brokers.delete(repo);
+    await rig.queue.detach(broker.attached);
+    await rig.settled();
+  },
+}));
+
+const attach = fc.record({ repo, open: fc.boolean(), report: fc.boolean() })
+  .map(({ repo, open, report }): Step => ({
+    name: `attach ${repo} ${open ? "open" : "closed"}${report ? " with report" : ""}`,
+    run: async (world) => {
+      const { rig, model, brokers, tokens } = world;
+      if (brokers.has(repo)) {
+        const broker = rig.processes.identify(world.pid(repo) + 1) === undefined ? 77_777 : 0;
+        if (broker > 0) {
+          assert.equal(await reason(rig.attach({ repo, broker })), "already_attached");
+        }
+        return;
+      }
+      const lease_token = tokens.get(repo);
+      const outstanding = report && lease_token !== undefined
+        ? { lease_token, outcome: "written" as const }
+        : undefined;
+      model.attach(repo, open, outstanding !== undefined);
+      const broker = await rig.attach({ repo, broker: world.pid(repo), open, outstanding });
+      brokers.set(repo, broker);
+    },
+  }));
+
+const restart = fc.constantFrom(0, 0, 3600, -3600, 72 * 3600, -72 * 3600)
+  .map((jump): Step => ({
+    name: `restart, wall clock ${jump} s`,
+    run: async ({ rig, model, brokers }) => {
+      await rig.crash();
+      brokers.clear();
+      rig.clock.jump(jump * SECOND);
+      await rig.boot();
+      model.restart(rig.clock.now());
+    },
+  }));
+
+const jump = fc.constantFrom(3600, -3600, 72 * 3600).map((seconds): Step => ({
+  name: `wall clock ${seconds} s`,
+  run: ({ rig }) => {
+    rig.clock.jump(seconds * SECOND);
+    return undefined;
+  },
+}));
+
+const steps = fc.array(
+  fc.oneof(
+    { weight: 6, arbitrary: send },
+    { weight: 3, arbitrary: gate },
+    { weight: 7, arbitrary: settle },
+    { weight: 5, arbitrary: advance },
+    { weight: 1, arbitrary: ack },
+    { weight: 2, arbitrary: retryOrCancel },
+    { weight: 2, arbitrary: detach },
+    { weight: 4, arbitrary: attach },
+    { weight: 1, arbitrary: restart },
+    { weight: 1, arbitrary: jump },
+  ),
+  { minLength: 5, maxLength: 60, size: "max" },
+);
+
+Deno.test("[T-11] [T-12] [T-19] [T-26] random histories go as the model says", () =>
+  withTempDir(async (dir) => {
+    let run = 0;
+    await fc.assert(
+      fc.asyncProperty(steps, fc.boolean(), async (history, acknowledged) => {
+        const rig = new QueueRig(`${dir}/${run++}.sqlite3`);
+        rig.policy = {
+          ...DEFAULT_POLICY,
+          ackMode: acknowledged ? "acknowledged" : "injected",
+          maxAttempts: 3,
+          readySeconds: 1e8,
+        };
+        await rig.boot();
+        const model = new QueueModel({
+          acknowledged,
+          maxAttempts: 3,
+          backoff: DEFAULT_POLICY.backoffSeconds.map((seconds) => seconds * SECOND),
+          lease: LEASE,
+          ack: 30 * SECOND,
+        }, rig.clock.now());
+        const world = new World(rig, model);
+        const told: string[] = [];
+        try {
+          for (const step of history) {
+            told.push(step.name);
+            await step.run(world);
+            world.compare();
+          }
+          const check = rig.db.prepare("PRAGMA integrity_check").get();
+          assert.deepEqual(Object.values(check!), ["ok"]);
+          assert.equal(rig.db.prepare("PRAGMA foreign_key_check").all().length, 0);
+        } catch (error) {
+          throw new Error(`${told.join("\n")}\n${(error as Error).message}`, { cause: error });
+        } finally {
+          await rig.settled();
+          rig.db.close();
+        }
+      }),
+      {
+        numRuns: faultCount("MODEL_RUNS", 400),
+        seed: Number(Deno.env.get("TAMQ_SEED")) || undefined,
+      },
+    );
+  }));
