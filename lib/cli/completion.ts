@@ -50,13 +50,27 @@ export async function candidates(
     return [];
   }
   const seen = new Set(lead);
+  const hidden = hiddenOptions(app, inputs[0] ?? "");
   return found.filter(({ kind, completion }) => {
     if (kind === "argument:flag") {
       // Options show when asked for, once each.
-      return partial.startsWith("-") && !seen.has(completion);
+      return partial.startsWith("-") && !seen.has("--") && !seen.has(completion) &&
+        !hidden.has(completion) &&
+        completion !== "--";
     }
     return kind !== "argument:value" || isFlagValue(lead) || !seen.has(completion);
   }).map(({ completion, brief }) => ({ word: completion, brief }));
+}
+
+/** stricli proposes hidden options like any other. */
+function hiddenOptions(app: Application<CliContext>, verb: string): ReadonlySet<string> {
+  if (!("getRoutingTargetForInput" in app.root)) return new Set();
+  const target = app.root.getRoutingTargetForInput(verb);
+  const flags = target !== undefined && "parameters" in target ? target.parameters.flags : {};
+  const hidden = Object.entries(flags ?? {}).filter(([, flag]) => flag.hidden);
+  return new Set(
+    hidden.map(([name]) => `--${name.replace(/[A-Z]/g, (c) => `-${c.toLowerCase()}`)}`),
+  );
 }
 
 const isFlagValue = (lead: readonly string[]) => lead.at(-1)?.startsWith("-") === true;
@@ -66,54 +80,54 @@ export function completionScript(shell: Shell): string {
 }
 
 const SCRIPTS: Readonly<Record<Shell, string>> = {
-  // Words come from the line itself, not from COMP_WORDS: bash splits those at ":" and "=". Each
-  // candidate is quoted by printf %q, since readline inserts it as it stands.
-  bash: `# bash completion of tamq
+  // Words come from the line itself, not from COMP_WORDS: bash splits those at ":" and "=". xargs
+  // undoes the quoting without running anything that stands in the line.
+  bash: String.raw`# bash completion of tamq
 _tamq() {
-  local line=\${COMP_LINE:0:COMP_POINT} current=\${COMP_WORDS[COMP_CWORD]} word brief prefix
-  local -a words=()
-  local IFS=$' \\t\\n'
-  # Undo the quoting of words already typed without running anything: xargs knows quotes, not $(…).
-  while IFS= read -r -d '' word; do words+=("$word"); done < <(
-    printf '%s' "$line" | xargs -r printf '%s\\0' 2>/dev/null)
-  [[ $line == *[[:space:]] && $line != *\\\\[[:space:]] ]] && words+=('')
-  (( \${#words[@]} > 1 )) || words+=('')
-  local typed=\${words[-1]}
+  local line=${"$"}{COMP_LINE:0:COMP_POINT} quote word brief prefix i
+  local -a words
+  for quote in '' \' \"; do
+    mapfile -d '' -t words < <(
+      printf '%s' "$line$quote" | xargs printf '%s\0' 2>/dev/null && printf 'read\0')
+    [[ ${"$"}{words[-1]-} == read ]] && break
+  done
+  [[ ${"$"}{words[-1]-} == read ]] || return 0
+  unset 'words[-1]'
+  [[ -z $quote && $line == *[[:space:]] && $line != *\\[[:space:]] ]] && words+=('')
+  (( ${"$"}{#words[@]} > 1 )) || words+=('')
+  # Outside quotes bash replaces only what follows the last of these characters.
+  printf -v prefix '%q' "${"$"}{words[-1]}"
+  if [[ -z $quote && $prefix == *[:=@]* ]]; then
+    prefix=${"$"}{prefix%"${"$"}{prefix##*[:=@]}"}
+  else
+    prefix=
+  fi
   COMPREPLY=()
-  while IFS=$'\\t' read -r word brief; do
-    [[ -n $word ]] || continue
-    printf -v word '%q' "$word"
-    COMPREPLY+=("$word")
-  done < <(tamq __complete "\${words[@]:1}" 2>/dev/null)
-  # bash replaces only what follows the last ":" or "=" of the word.
-  printf -v typed '%q' "$typed"
-  case $typed in
-    *[:=]*)
-      prefix=\${typed%"\${typed##*[:=]}"}
-      local i
-      for i in "\${!COMPREPLY[@]}"; do COMPREPLY[i]=\${COMPREPLY[i]#"$prefix"}; done ;;
-  esac
+  while IFS=$'\t' read -r word brief; do
+    # Inside quotes the word stands as it is; one that holds the quote cannot.
+    if [[ -z $quote ]]; then printf -v word '%q' "$word"; elif [[ $word == *"$quote"* ]]; then continue; fi
+    COMPREPLY+=("${"$"}{word#"$prefix"}")
+  done < <(tamq __complete "${"$"}{words[@]:1}" 2>/dev/null)
 }
 complete -F _tamq tamq`,
-  zsh: `#compdef tamq
+  zsh: String.raw`#compdef tamq
 _tamq() {
-  local -a words_typed names briefs
-  local line word brief
-  words_typed=("\${(@Q)words[2,CURRENT]}")
+  local line
+  local -a names briefs
   while IFS= read -r line; do
-    word=\${line%%$'\\t'*}
-    brief=\${line#*$'\\t'}
-    names+=("$word")
-    briefs+=("\${word}\${brief:+  -- $brief}")
-  done < <(tamq __complete "\${words_typed[@]}" 2>/dev/null)
-  (( \${#names} )) && compadd -l -d briefs -a names
+    names+=("${"$"}{line%%$'\t'*}")
+    briefs+=("${"$"}{line%%$'\t'*}  -- ${"$"}{line#*$'\t'}")
+  done < <(tamq __complete "${"$"}{(@Q)words[2,CURRENT-1]}" "${"$"}{(Q)PREFIX}" 2>/dev/null)
+  (( ${"$"}{#names} )) && compadd -l -d briefs -a names
 }
-if [ "$funcstack[1]" = "_tamq" ]; then _tamq "$@"; else compdef _tamq tamq; fi`,
-  fish: `# fish completion of tamq
+if [[ ${"$"}{funcstack[1]} == _tamq ]]; then _tamq "$@"; else compdef _tamq tamq; fi`,
+  fish: String.raw`# fish completion of tamq
 function __tamq_complete
-    set -l words (commandline --tokens-expanded --cut-at-cursor 2>/dev/null; or commandline -opc)
-    set -e words[1]
-    tamq __complete $words (commandline -ct | string unescape) 2>/dev/null
+    set -l words (commandline -xpc 2>/dev/null; or commandline -opc)
+    set -l raw (commandline -ct)
+    set -l current (string unescape -- $raw)
+    or set current (string trim --left --chars "'\"" -- $raw)
+    tamq __complete $words[2..-1] "$current" 2>/dev/null
 end
 complete -c tamq -e
 complete -c tamq -f -a '(__tamq_complete)'`,

@@ -49,5 +49,11 @@ export const messageId = {
 
 async function repoNames(this: CliContext, partial: string): Promise<string[]> {
   const { gitaRegistry } = await import("../gita.ts");
-  return gitaRegistry(this.env).names().filter((name) => name.startsWith(partial));
+  try {
+    const registry = gitaRegistry(this.env);
+    const names = registry.names().filter((name) => name.startsWith(partial));
+    return names.filter((name) => registry.find(name) !== "unknown"); // rows that gita would not show
+  } catch {
+    return []; // a broken registry must not take the options' completion with it
+  }
 }

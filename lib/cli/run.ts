@@ -149,7 +149,7 @@ function parseComplaint(error: unknown): string {
     return `"${error.input}" is no ${where}: ${errorText(error.exception)}`;
   }
   if (error instanceof UnsatisfiedFlagError) {
-    return `option --${error.externalFlagName} is missing a value`;
+    return `option --${error.externalFlagName} needs a value`;
   }
   if (error instanceof UnsatisfiedPositionalError) {
     return `argument ${error.placeholder} is missing`;

@@ -201,7 +201,7 @@ Deno.test("[V-01] there is no cycle of imports", async () => {
 Deno.test("[V-05] ordinary verbs load no SQLite, no FFI, no zod, no node: modules", async () => {
   const all = (await arrows()).filter((arrow) => !arrow.dynamic);
   for (const verb of ["send", "ping", "status", "history", "ack"]) {
-    const start = [`lib/cli/${verb}.ts`, "main.ts"];
+    const start = [`lib/cli/verbs/${verb}.ts`, "main.ts"];
     const seen = new Set(start);
     for (const file of seen) {
       const text = file.endsWith(".ts") && !file.includes(":")

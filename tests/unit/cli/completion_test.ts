@@ -1,0 +1,73 @@
+/** What `tamq __complete` proposes; the scripts are tested in real shells by the integration tests. */
+import assert from "node:assert/strict";
+import { COMMANDS } from "../../../lib/cli/program.ts";
+import { STATES } from "../../../lib/model/message.ts";
+import { runInside } from "../../helpers/cli.ts";
+import { withTempDir } from "../../helpers/temp.ts";
+
+const NAMES = ["alpha", "alpine", "two words", "a:b", "#(x)", "gone"];
+
+async function withNames(body: (complete: (...words: string[]) => Promise<string[]>) => unknown) {
+  await withTempDir(async (dir) => {
+    Deno.mkdirSync(`${dir}/gita`);
+    Deno.mkdirSync(`${dir}/repo/.git`, { recursive: true });
+    const rows = NAMES.map((name) => `${dir}/${name === "gone" ? "gone" : "repo"},${name},,\r\n`);
+    Deno.writeTextFileSync(`${dir}/gita/repos.csv`, rows.join(""));
+    const env = { HOME: dir, XDG_CONFIG_HOME: dir };
+    await body(async (...words) => {
+      const { code, stdout, stderr } = await runInside(["__complete", ...words], { env });
+      assert.deepEqual([code, stderr], [0, ""]);
+      return stdout.split("\n").slice(0, -1).map((line) => line.split("\t")[0]!);
+    });
+  });
+}
+
+Deno.test("[C-04] commands are proposed, hidden ones not", async () => {
+  await withNames(async (complete) => {
+    const all = await complete("");
+    assert.deepEqual(all.sort(), Object.keys(COMMANDS).filter((name) => name !== "broker").sort());
+    assert.deepEqual((await complete("s")).sort(), ["send", "serve", "start", "status", "stop"]);
+  });
+});
+
+Deno.test("[C-04] options of a command, each once; without a command those of start", async () => {
+  await withNames(async (complete) => {
+    const options = await complete("send", "--");
+    for (const name of ["--to", "--file", "--endpoint", "--key", "--json", "--help", "--version"]) {
+      assert.ok(options.includes(name), name);
+    }
+    assert.ok(!(await complete("send", "--json", "--")).includes("--json"));
+    assert.deepEqual(await complete("--com"), ["--command"]);
+    assert.deepEqual(await complete("--command", "cat", "--no"), ["--no-service"]);
+    assert.ok(!(await complete("serve", "--")).includes("--detached-child"));
+    assert.deepEqual(await complete("send", "--", "--"), []);
+  });
+});
+
+Deno.test("[C-04] values: live gita names, states, modes, shells, topics", async () => {
+  await withNames(async (complete) => {
+    const live = NAMES.filter((name) => name !== "gone");
+    assert.deepEqual(await complete("send", "--to", ""), live);
+    assert.deepEqual(await complete("send", "--to", "al"), ["alpha", "alpine"]);
+    assert.deepEqual(await complete("send", "--to=al"), ["--to=alpha", "--to=alpine"]);
+    assert.deepEqual(await complete("history", "--repo", "two"), ["two words"]);
+    assert.deepEqual(await complete("--command", "cat", "a"), ["alpha", "alpine", "a:b"]);
+    assert.deepEqual(await complete("start", "-c", "cat", "alpha", "al"), ["alpine"]);
+    assert.deepEqual(await complete("history", "--state", ""), [...STATES]);
+    assert.deepEqual(await complete("start", "--mode", "d"), ["draft"]);
+    assert.deepEqual(await complete("completion", ""), ["bash", "zsh", "fish"]);
+    assert.deepEqual(await complete("help", "exit"), ["exit-codes"]);
+  });
+});
+
+Deno.test("[C-04] with nothing to propose, or no registry, completion stays silent", async () => {
+  await withNames(async (complete) => {
+    assert.deepEqual(await complete("nonsense", ""), []);
+    assert.deepEqual(await complete("send", "--nonsense", ""), []);
+    assert.deepEqual(await complete(), await complete(""));
+  });
+  const lost = await runInside(["__complete", "send", "--to", ""], {
+    env: { HOME: "/nonexistent" },
+  });
+  assert.deepEqual(lost, { code: 0, stdout: "", stderr: "" });
+});

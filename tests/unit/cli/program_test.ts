@@ -1,0 +1,108 @@
+/** The command table: help, versions, complaints – everything that needs no service. */
+import assert from "node:assert/strict";
+import manifest from "../../../deno.json" with { type: "json" };
+import { COMMANDS, GROUPS } from "../../../lib/cli/program.ts";
+import { runInside } from "../../helpers/cli.ts";
+
+const VERBS = Object.keys(COMMANDS);
+
+Deno.test("[C-01] every command has help with synopsis, options and examples, by --help, -h and help", async () => {
+  for (const verb of VERBS) {
+    const long = await runInside([verb, "--help"]);
+    assert.equal(long.code, 0, verb);
+    assert.equal(long.stderr, "");
+    assert.match(long.stdout, new RegExp(`^USAGE\n  tamq ${verb}`), verb);
+    assert.match(long.stdout, /\nEXAMPLES\n {2}\S.*\n {6}\S/, verb);
+    assert.match(long.stdout, /-h +--help/);
+    assert.match(long.stdout, /-V +--version/);
+    assert.doesNotMatch(long.stdout, /^ {2}tamq \S+ --(help|version)$/m);
+    // deno-lint-ignore no-control-regex
+    assert.doesNotMatch(long.stdout, /\u001b/);
+    assert.equal((await runInside([verb, "-h"])).stdout, long.stdout);
+    assert.equal((await runInside(["help", verb])).stdout, long.stdout);
+  }
+});
+
+Deno.test("[C-01, V-02, V-03] every command prints the version of deno.json, by --version and -V", async () => {
+  for (const args of [[], ...VERBS.map((verb) => [verb])]) {
+    for (const flag of ["--version", "-V"]) {
+      const { code, stdout, stderr } = await runInside([...args, flag]);
+      assert.deepEqual([code, stdout, stderr], [0, `tamq ${manifest.version}\n`, ""], args.join());
+    }
+  }
+});
+
+Deno.test("[C-01] the overview names every command that is not hidden", async () => {
+  const { code, stdout } = await runInside([]);
+  assert.equal(code, 0);
+  assert.equal((await runInside(["--help"])).stdout, stdout);
+  assert.equal((await runInside(["help"])).stdout, stdout);
+  const listed = GROUPS.flatMap(([, names]) => names);
+  assert.deepEqual([...listed].sort(), VERBS.filter((verb) => verb !== "broker").sort());
+  for (const name of listed) assert.match(stdout, new RegExp(`^  ${name} +\\S`, "m"));
+});
+
+Deno.test("[C-07] tamq help exit-codes lists every status; an unknown topic is a usage error with a suggestion", async () => {
+  const { code, stdout } = await runInside(["help", "exit-codes"]);
+  assert.equal(code, 0);
+  for (const status of [0, 1, 2, 3, 4, 5]) {
+    assert.match(stdout, new RegExp(`^  ${status}  \\S`, "m"));
+  }
+  const unknown = await runInside(["help", "exitcodes"]);
+  assert.equal(unknown.code, 2);
+  assert.match(unknown.stderr, /^tamq: .*"exitcodes"\nhint: did you mean "exit-codes"\?\n$/);
+});
+
+Deno.test("[C-01, C-07] a wrong command line is status 2, one line that names the word, and a hint", async () => {
+  const cases: [string[], RegExp][] = [
+    [["sned"], /unknown command "sned"\nhint: did you mean "send"/],
+    [["constructor"], /unknown command "constructor"/],
+    [["alpha", "beta"], /unknown command "alpha"/],
+    [["--frob"], /unknown option "--frob"/],
+    [["send", "--frob"], /unknown option --frob/],
+    [["send", "--constructor"], /unknown option --constructor/],
+    [["send", "-x"], /unknown option -x/],
+    [["send", "--jsn", "x"], /unknown option --jsn; did you mean --json\?/],
+    [["send", "--to"], /option --to needs a value/],
+    [["send", "--to", "a", "--to", "b", "x"], /option --to is given twice/],
+    [["ping", "extra"], /unexpected argument "extra"/],
+    [["message"], /argument ID is missing/],
+    [["start", "--command", "cat"], /argument REPO is missing/],
+    [["--command", "cat"], /argument REPO is missing/],
+    [["start", "alpha"], /option --command needs a value/],
+    [["history", "--limit", "0"], /"0" is no --limit: a whole number from 1 to 10000/],
+    [["history", "-nx"], /unknown option -x|option/],
+    [["history", "--state", "lost"], /--state is one of pending, .*, not "lost"/],
+    [["history", "--since", "soon"], /--since "soon" is no time/],
+    [["start", "-c", "cat", "--mode", "loud", "a"], /--mode is one of trigger, draft, hold/],
+    [["completion", "tcsh"], /"tcsh" is no SHELL: one of bash, zsh, fish/],
+    [["serve", "--quiet", "--verbose"], /--quiet and --verbose exclude each other/],
+    [["send", "a\u001b[2Jb", "c"], /unexpected argument "c"/],
+  ];
+  const env = { HOME: "/nonexistent" };
+  for (const [args, expected] of cases) {
+    const { code, stdout, stderr } = await runInside(args, { env });
+    assert.equal(code, 2, `${args.join(" ")}: ${stderr}`);
+    assert.equal(stdout, "", args.join(" "));
+    assert.match(stderr, expected);
+    assert.match(stderr, /^tamq: [^\n]+\nhint: [^\n]+\n$/, args.join(" "));
+
+    const json = await runInside([...args, "--json"], { env });
+    assert.equal(json.code, 2);
+    if (args.includes("--to") && args.at(-1) === "--to") continue; // takes --json for its value
+    const error = JSON.parse(json.stderr) as { code: string; retry: string };
+    assert.deepEqual([error.code, error.retry], ["INVALID_ARGUMENT", "never"], args.join(" "));
+  }
+});
+
+Deno.test("[C-01] the guide fits into instructions: plain, short, no line that would be taken for a message", async () => {
+  const { code, stdout } = await runInside(["guide"]);
+  assert.equal(code, 0);
+  assert.ok(stdout.split("\n").length < 50);
+  for (
+    const word of ["To:beta:", "From:beta:", "--file -", "tamq who", "tamq ack", "Never acknowl"]
+  ) {
+    assert.ok(stdout.includes(word), word);
+  }
+  assert.doesNotMatch(stdout, /^(To|From):/m);
+});
