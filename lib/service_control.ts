@@ -27,6 +27,12 @@ export interface StartOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
+/**
+ * Without it the runtime lets a service that has been busy once keep 100 MB more for young objects
+ * (162 MB resident after 10,000 requests against 81 MB, at the same rate).
+ */
+export const SERVICE_V8_FLAGS = "--optimize-for-size";
+
 const START_MS = 10_000;
 const PING_MS = 2000;
 /** How long a service may take beyond its own grace period to be gone. */
@@ -122,6 +128,7 @@ async function launch(
     args,
     // The child must see the very paths that we looked at, whatever flags gave them to us.
     env: {
+      DENO_V8_FLAGS: Deno.env.get("DENO_V8_FLAGS") ?? SERVICE_V8_FLAGS,
       ...options.env,
       TAMQ_STATE_DIR: settings.stateDir,
       TAMQ_SOCKET: settings.socket,

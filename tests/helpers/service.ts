@@ -1,4 +1,5 @@
 /** Services of their own for tests: real processes on private paths. */
+import { SERVICE_V8_FLAGS } from "../../lib/service_control.ts";
 import { loadSettings, type Settings } from "../../lib/config.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
@@ -61,7 +62,7 @@ export class ServiceProcess implements AsyncDisposable {
     const [program, ...args] = [...options.prefix ?? [], ...serviceCommand("foreground")];
     this.#child = new Deno.Command(program!, {
       args,
-      env: { ...environmentOf(settings), ...options.env },
+      env: { DENO_V8_FLAGS: SERVICE_V8_FLAGS, ...environmentOf(settings), ...options.env },
       stdin: "null",
       stdout: "null",
       stderr: "piped",
