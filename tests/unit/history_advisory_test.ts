@@ -17,22 +17,24 @@ Deno.test("[Q-07] over 100 MB the size and the day since when are told, in the d
         "Size of history is 123 MB, exceeding 100MB. Consider using 'tamq purge'.",
       );
       for (const [n, at] of [Date.UTC(2031, 4, 9, 12), Date.UTC(2032, 0, 1)].entries()) {
-        store.messages.insert(
-          {
-            messageId: `m${n}`,
-            clientId: "c",
-            idempotencyKey: `k${n}`,
-            correlationId: null,
-            senderRepo: "local",
-            targetRepo: "beta",
-            endpoint: null,
-            provenance: "cli",
-            metadata: "{}",
-            body: "x",
-            digest: new Uint8Array(32),
-            createdAt: at,
-          } as unknown as Parameters<typeof store.messages.insert>[0],
-        );
+        store.messages.insert({
+          messageId: `m${n}`,
+          clientId: "c",
+          idempotencyKey: `k${n}`,
+          requestDigest: new Uint8Array(32),
+          correlationId: null,
+          senderRepo: "local",
+          targetRepo: "beta",
+          provenance: "cli",
+          endpointRef: null,
+          sourceRef: null,
+          maxAttempts: 4,
+          ackMode: "injected",
+          createdAt: at,
+          eligibleAt: at,
+          metadata: "{}",
+          body: "x",
+        });
       }
       assert.equal(
         historyAdvisory(db, database, 123_456_789),
