@@ -18,7 +18,7 @@ Deno.test("[Q-07] over 100 MB the size and the day since when are told, in the d
       );
       for (const [n, at] of [Date.UTC(2031, 4, 9, 12), Date.UTC(2032, 0, 1)].entries()) {
         store.messages.insert({
-          messageId: `m${n}`,
+          messageId: String(n).padStart(26, "0"),
           clientId: "c",
           idempotencyKey: `k${n}`,
           requestDigest: new Uint8Array(32),
