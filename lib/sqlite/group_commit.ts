@@ -112,7 +112,9 @@ export class GroupCommit {
   #transaction(batch: readonly Job[]): Result[] {
     const results: Result[] = [];
     try {
-      for (const job of batch) results.push(this.#runJob(job));
+      // A job alone needs no savepoint: what it throws undoes the whole transaction.
+      if (batch.length === 1) results.push({ value: batch[0]!.work() });
+      else for (const job of batch) results.push(this.#runJob(job));
       probe("commit.before");
       this.#commit.run();
       probe("commit.after");
