@@ -70,3 +70,81 @@ export async function withHub(
     }
   });
 }
+
+/** A State Hub as a process of its own; its log lines are read from standard error. */
+export class HubProcess implements AsyncDisposable {
+  readonly #child: Deno.ChildProcess;
+  readonly #lines: AsyncGenerator<Record<string, unknown>>;
+
+  private constructor(dir: string, readonly hub: HubSettings, env: Record<string, string>) {
+    const root = new URL("../../", import.meta.url).pathname;
+    this.#child = new Deno.Command(Deno.execPath(), {
+      args: [
+        ...["run", "-A", "--no-check", "--quiet", "--frozen", "--config", `${root}deno.json`],
+        `${root}tests/helpers/hub_entry.ts`,
+      ],
+      env: {
+        TAMQ_STATE_DIR: hub.stateDir.replace(/\/hub$/, ""),
+        TAMQ_HUB_SOCKET: hub.socket,
+        XDG_CONFIG_HOME: `${dir}/config`,
+        ...env,
+      },
+      stdin: "null",
+      stdout: "null",
+      stderr: "piped",
+    }).spawn();
+    this.#lines = jsonLines(this.#child.stderr);
+  }
+
+  /** Started and ready; throws with the reason when it ends before. */
+  static async start(dir: string, env: Record<string, string> = {}): Promise<HubProcess> {
+    const hub = new HubProcess(dir, await hubSettingsIn(dir), env);
+    const first = await hub.event(/^hub\.(ready|failed)$/);
+    if (first?.event === "hub.ready") return hub;
+    await hub[Symbol.asyncDispose]();
+    throw new Error(`the hub did not start: ${String(first?.reason)}`);
+  }
+
+  /** The next line of the log whose event matches; undefined when the log ended. */
+  async event(wanted: RegExp): Promise<Record<string, unknown> | undefined> {
+    for (;;) {
+      const { value, done } = await this.#lines.next();
+      if (done) return undefined;
+      if (wanted.test(String(value.event))) return value;
+    }
+  }
+
+  kill(signal: Deno.Signal = "SIGKILL"): void {
+    this.#child.kill(signal);
+  }
+
+  /** Reads the log to its end; the exit status. */
+  async ended(): Promise<Deno.CommandStatus> {
+    while (await this.event(/^$/) !== undefined) { /* to the end */ }
+    return await this.#child.status;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      this.kill();
+    } catch {
+      // ended already
+    }
+    await this.ended();
+  }
+}
+
+async function* jsonLines(
+  stream: ReadableStream<Uint8Array>,
+): AsyncGenerator<Record<string, unknown>> {
+  let rest = "";
+  for await (
+    const chunk of stream.pipeThrough(
+      new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>,
+    )
+  ) {
+    const lines = (rest + chunk).split("\n");
+    rest = lines.pop()!;
+    for (const line of lines) if (line.startsWith("{")) yield JSON.parse(line);
+  }
+}
