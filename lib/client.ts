@@ -4,7 +4,7 @@
  * cost of starting `tamq send` is the cost of what this file loads.
  */
 import { type Clock, pause, systemClock, within } from "./base/clock.ts";
-import { errorText, TamqError, type WireError } from "./base/errors.ts";
+import { errorText, RETRY_RULES, TamqError, type WireError } from "./base/errors.ts";
 import type { Settings } from "./config.ts";
 import { encodeLine, LineReader, writeAll } from "./ipc/lines.ts";
 import { liveHolder } from "./ipc/lock.ts";
@@ -99,14 +99,25 @@ function parseAnswer(bytes: Uint8Array): Record<string, unknown> {
   } catch {
     // falls through
   }
-  throw new TamqError("UNAVAILABLE", "answer_invalid", "the service's answer is not understood", {
-    hint: "check what listens on the socket: tamq status",
-  });
+  throw answerInvalid();
+}
+
+function answerInvalid(): TamqError {
+  return new TamqError(
+    "UNAVAILABLE",
+    "answer_invalid",
+    "the service's answer is not understood",
+    { hint: "check what listens on the socket: tamq status" },
+  );
 }
 
 function unwrap(answer: Record<string, unknown>): unknown {
-  if (answer.ok === true) return answer.result;
-  throw TamqError.fromWire(answer.error as WireError);
+  if (answer.ok === true && typeof answer.result === "object") return answer.result;
+  const error = answer.error as Partial<WireError> | null | undefined;
+  if (typeof error?.code !== "string" || !Object.hasOwn(RETRY_RULES, error.code)) {
+    throw answerInvalid();
+  }
+  throw TamqError.fromWire(error as WireError);
 }
 
 /** A kept connection: `attach` and what follows it (T-25). */

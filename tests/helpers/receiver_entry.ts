@@ -1,7 +1,8 @@
 /**
  * A broker as a process of its own, for tests: attaches `beta` at the socket given, shows every
  * delivery at once (its id, one line each on standard output), reports it, and attaches again with
- * what it could not report. Ends with standard input.
+ * what it could not report. Ends with standard input. With a spool directory as second argument it
+ * first puts one message into a spool of its own, which it never sends.
  */
 import { TamqError } from "../../lib/base/errors.ts";
 import type { Settlement } from "../../lib/protocol/schema.ts";
@@ -12,6 +13,20 @@ const ended = Deno.stdin.readable.pipeTo(new WritableStream()).then(() => "ended
 const encoder = new TextEncoder();
 const beta = new TestWindow("beta");
 let outstanding = undefined as Settlement | undefined;
+
+const spoolDir = Deno.args[1];
+if (spoolDir !== undefined) {
+  const { SpoolFile } = await import("../../lib/pty/spool_file.ts");
+  const spool = SpoolFile.create(spoolDir, { repo: "beta", path: "/repos/beta", instance: "i9" });
+  const record = {
+    sequence: 1,
+    target: "alpha",
+    body: "last words",
+    provenance: "worker",
+  } as const;
+  spool.append({ type: "message", ...record });
+  await spool.sync();
+}
 
 async function receive(): Promise<void> {
   for (;;) {

@@ -1,4 +1,4 @@
-/** A window without a terminal: this process is the broker, a sleeping child its worker. */
+/** A window without a terminal: this process is the broker, a waiting child its worker. */
 import { openStream, type Stream } from "../../lib/client.ts";
 import type { RequestOf } from "../../lib/protocol/operations.ts";
 import type { ServiceFrame, Settlement } from "../../lib/protocol/schema.ts";
@@ -9,7 +9,8 @@ export class TestWindow implements AsyncDisposable {
   readonly #worker: Deno.ChildProcess;
 
   constructor(readonly repo: string, readonly instance = `i-${repo}`) {
-    this.#worker = new Deno.Command("sleep", { args: ["600"], stdout: "null" }).spawn();
+    // Ends with us, however we end.
+    this.#worker = new Deno.Command("cat", { stdin: "piped", stdout: "null" }).spawn();
   }
 
   request(extra: Partial<RequestOf<"attach">> = {}): RequestOf<"attach"> {
@@ -34,6 +35,7 @@ export class TestWindow implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#worker.kill("SIGKILL");
     await this.#worker.status;
+    await this.#worker.stdin.close().catch(() => {});
   }
 }
 

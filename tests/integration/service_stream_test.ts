@@ -188,3 +188,29 @@ Deno.test("[B-13] what a dead broker left in its spool is sent, once, in order, 
     }
   });
 });
+
+Deno.test("[B-13] [B-12] a broker that is killed: its window is detached and its last words are sent", async () => {
+  await withTempDir(async (dir) => {
+    const settings = await settingsIn(dir);
+    await using service = await ServiceProcess.start(settings, run);
+    const entry = new URL("../helpers/receiver_entry.ts", import.meta.url).pathname;
+    const config = new URL("../../deno.json", import.meta.url).pathname;
+    const broker = new Deno.Command(Deno.execPath(), {
+      args: ["run", "-A", "--no-check", "--quiet", "--config", config, entry]
+        .concat(settings.socket, settings.spoolDir),
+      stdin: "piped",
+      stdout: "null",
+    }).spawn();
+    await service.event("window.attached");
+    broker.kill("SIGKILL");
+    await Promise.all([broker.status, broker.stdin.close().catch(() => {})]);
+    const adopted = await service.event("spool.adopted");
+    assert.equal(adopted!.messages, 1);
+    assert.deepEqual((await call(settings.socket, "endpoints", {})).endpoints, []);
+    const { messages } = await call(settings.socket, "history", {});
+    assert.deepEqual(
+      messages.map((m) => [m.sender_repo, m.target_repo, m.provenance, m.body]),
+      [["beta", "alpha", "worker", "last words"]],
+    );
+  });
+});
