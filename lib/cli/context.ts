@@ -1,6 +1,7 @@
 /** What every command gets: streams, environment, clock. Tests put their own in its place. */
 import type { CommandContext } from "@stricli/core";
 import { type Clock, pause, systemClock } from "../base/clock.ts";
+import { errorText, TamqError } from "../base/errors.ts";
 import type { Env } from "../config.ts";
 
 export interface CliContext extends CommandContext {
@@ -65,10 +66,19 @@ async function writeOut(bytes: Uint8Array): Promise<void> {
     } catch (error) {
       if (error instanceof Deno.errors.BrokenPipe) throw new OutputClosed();
       // A terminal that another program left in non-blocking mode: wait until it has drained a bit.
-      if (!(error instanceof Deno.errors.WouldBlock)) throw error;
+      if (!(error instanceof Deno.errors.WouldBlock)) throw outputFailed(error);
       await pause(systemClock, 2);
     }
   }
+}
+
+function outputFailed(cause: unknown): TamqError {
+  return new TamqError(
+    "FAILED_PRECONDITION",
+    "output_failed",
+    `cannot write standard output: ${errorText(cause)}`,
+    { hint: "free some space, or write somewhere else", cause },
+  );
 }
 
 function writeAll(to: { writeSync(bytes: Uint8Array): number }, bytes: Uint8Array): void {

@@ -15,15 +15,15 @@ export function usageError(message: string, hint?: string): TamqError {
  */
 export function report(context: Pick<CliContext, "err">, error: unknown, json: boolean): number {
   if (error instanceof OutputClosed) return EXIT.ok; // `tamq history | head`: the reader has enough
-  const known = error instanceof TamqError;
+  // What nobody foresaw still has one of the ten codes and a documented status.
+  const known = error instanceof TamqError
+    ? error
+    : new TamqError("FAILED_PRECONDITION", "internal", errorText(error));
   if (json) {
-    const wire = known
-      ? error.toWire()
-      : { code: null, reason: "internal", message: errorText(error), retry: "never" };
-    context.err(JSON.stringify(wire));
+    context.err(JSON.stringify(known.toWire()));
   } else {
-    context.err(`tamq: ${displaySafe(errorText(error))}`);
-    if (known && error.hint !== undefined) context.err(`hint: ${displaySafe(error.hint)}`);
+    context.err(`tamq: ${displaySafe(known.message)}`);
+    if (known.hint !== undefined) context.err(`hint: ${displaySafe(known.hint)}`);
   }
-  return known ? EXIT_OF[error.code] : EXIT.failure;
+  return EXIT_OF[known.code];
 }

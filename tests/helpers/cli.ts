@@ -1,5 +1,5 @@
 /** Runs the command line in this process: fast, with streams and environment of the test's own. */
-import { type CliContext } from "../../lib/cli/context.ts";
+import type { CliContext } from "../../lib/cli/context.ts";
 import { runCli } from "../../lib/cli/run.ts";
 import { systemClock } from "../../lib/base/clock.ts";
 import type { Result } from "./world.ts";
