@@ -23,8 +23,9 @@ async function runAndKill(path: string, firstKey: number, answers: number): Prom
     ],
     stdin: "null",
     stdout: "piped",
-    stderr: "inherit",
+    stderr: "piped",
   }).spawn();
+  const complaints = new Response(child.stderr).text();
   let text = "";
   let lines = 0;
   let killed = false;
@@ -37,7 +38,8 @@ async function runAndKill(path: string, firstKey: number, answers: number): Prom
     }
   }
   const status = await child.status;
-  assert.equal(status.signal, "SIGKILL");
+  assert.equal(status.signal, "SIGKILL", `it ended by itself: ${await complaints}`);
+  await complaints;
   return text.split("\n").slice(0, -1); // a last line without its end was cut by the kill
 }
 

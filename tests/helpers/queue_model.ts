@@ -40,8 +40,8 @@ export class QueueModel {
   readonly quietUntil = new Map<Repo, number>();
   /** Serial of the last delivery to each repository. */
   readonly lastSerial = new Map<Repo, number>();
-  /** Serials of everything ever handed over. */
-  readonly handed: { serial: number; message: number }[] = [];
+  /** Indices of the messages handed over, in order. */
+  readonly handed: number[] = [];
   #serial = 0;
 
   constructor(readonly policy: ModelPolicy, now: number) {
@@ -211,6 +211,6 @@ export class QueueModel {
     message.lease = { expires: this.now + this.policy.lease, serial };
     window.outstanding = { serial, adopted: false };
     this.lastSerial.set(repo, serial);
-    this.handed.push({ serial, message: index });
+    this.handed.push(index);
   }
 }

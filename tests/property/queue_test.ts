@@ -17,7 +17,7 @@ class World {
   readonly brokers = new Map<Repo, FakeBroker>();
   readonly tokens = new Map<Repo, string>();
   readonly pids = new Map<Repo, number>();
-  handed: { id: string; attempt: number }[] = [];
+  readonly handed = new Map<Repo, string[]>(REPOS.map((repo) => [repo, []]));
   #seen = new Map<FakeBroker, number>();
   #nextPid = 1000;
 
@@ -33,7 +33,7 @@ class World {
   collect(): void {
     for (const [repo, broker] of this.brokers) {
       for (const delivery of broker.deliveries.slice(this.#seen.get(broker) ?? 0)) {
-        this.handed.push({ id: delivery.messageId, attempt: delivery.attempt });
+        this.handed.get(repo)!.push(delivery.messageId);
         this.tokens.set(repo, delivery.leaseToken);
       }
       this.#seen.set(broker, broker.deliveries.length);
@@ -66,10 +66,12 @@ class World {
       };
     });
     assert.deepEqual(actual, expected);
-    assert.deepEqual(
-      this.handed.map((delivery) => delivery.id),
-      model.handed.map((delivery) => this.ids[delivery.message]),
-    );
+    for (const [repo, ids] of this.handed) {
+      const expected = model.handed.map((index) =>
+        model.messages[index]!.repo === repo ? this.ids[index] : undefined
+      );
+      assert.deepEqual(ids, expected.filter((id) => id !== undefined), repo);
+    }
     const counts: Record<string, number> = {};
     for (const message of model.messages) counts[message.state] = (counts[message.state] ?? 0) + 1;
     const summary = rig.queue.summary();
