@@ -95,13 +95,18 @@ export class Queue {
     this.#phase = "stopping";
     this.#dispatcher.stop();
     this.#deadlines.stop();
-    const { commit, clock, store } = this.#ctx;
+    const { commit, clock, log, store } = this.#ctx;
     await commit.drain();
-    await commit.run(() => {
-      const { states, leases } = store.messages.counts();
-      store.endpoints.allDisconnected(clock.now());
-      store.receipts.add("shutdown", clock.now(), { pid: Deno.pid, ...states, leases });
-    });
+    try {
+      await commit.run(() => {
+        const { states, leases } = store.messages.counts();
+        store.endpoints.allDisconnected(clock.now());
+        store.receipts.add("shutdown", clock.now(), { pid: Deno.pid, ...states, leases });
+      });
+    } catch (error) {
+      // A full disk must not keep a service from stopping; the next start repairs the marks.
+      log.warn("shutdown not recorded", { reason: reasonOf(error) });
+    }
     await commit.drain();
     this.#phase = "stopped";
   }
@@ -223,7 +228,9 @@ export class Queue {
     );
     this.#dispatcher.pump(attached, true);
     try {
-      return await settled ? { accepted: true } : { accepted: false, reason: "lease_lost" };
+      const accepted = await settled;
+      if (!attached.live) this.#dispatcher.pumpAll(attached.window.repo);
+      return accepted ? { accepted } : { accepted, reason: "lease_lost" };
     } catch (error) {
       if (mine) attached.outstanding ??= held;
       throw error;

@@ -67,6 +67,13 @@ export class Dispatcher {
   }
 
   #ready(attached: Attached): boolean {
+    // A delivery taken over from an earlier connection may be settled over that one, or be
+    // acknowledged, and its broker may never have seen it: then nobody would ever release it here.
+    const { outstanding } = attached;
+    if (
+      outstanding?.adopted &&
+      this.#ctx.store.messages.byLease(outstanding.leaseToken) === undefined
+    ) attached.outstanding = undefined;
     return !this.#stopped && attached.live && attached.gate.open && !attached.silent &&
       attached.outstanding === undefined;
   }

@@ -1,5 +1,6 @@
 /** The message service's database, opened, migrated and ready. */
 import type { Clock } from "../base/clock.ts";
+import { TamqError } from "../base/errors.ts";
 import type { QueueStore } from "../model/records.ts";
 import { migrate, type MigrationReport, refuseNewer, schemaVersion } from "../sqlite/migrator.ts";
 import { type Database, openDatabase, type OpenOptions } from "../sqlite/open.ts";
@@ -42,12 +43,19 @@ export async function openStore(
   }
 }
 
-/** Opens for reading, with or without a running service; throws `schema_newer` and store errors. */
+/**
+ * Opens for reading, with or without a running service; throws `schema_newer`,
+ * `store_missing` and other store errors.
+ */
 export function openForReading(path: string, options: Omit<OpenOptions, "readOnly">): Database {
   const db = openDatabase(path, { ...options, readOnly: true });
   try {
-    refuseNewer(schemaVersion(db), SCHEMA_VERSION, path);
-    return db;
+    const version = schemaVersion(db);
+    refuseNewer(version, SCHEMA_VERSION, path);
+    if (version > 0) return db;
+    throw new TamqError("NOT_FOUND", "store_missing", `${path}: no messages yet`, {
+      hint: "the tables are made when the service first starts: tamq serve --detach",
+    });
   } catch (error) {
     db.close();
     throw error;

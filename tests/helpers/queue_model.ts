@@ -89,6 +89,10 @@ export class QueueModel {
 
   ack(index: number): void {
     const message = this.messages[index]!;
+    const window = this.windows.get(message.repo);
+    const held = window?.outstanding;
+    // Its broker may never have seen it and so never settles it.
+    if (held?.adopted && held.serial === message.lease?.serial) window!.outstanding = undefined;
     message.state = "acknowledged";
     message.lease = undefined;
     message.ackDeadline = undefined;

@@ -67,6 +67,25 @@ Deno.test("[T-25] a broker back in the middle of a delivery gets nothing else un
     assert.deepEqual(again.deliveries.map((delivery) => delivery.messageId), [second]);
   }));
 
+Deno.test("[T-25] a delivery taken over and then ended elsewhere does not block its window", () =>
+  withQueue(async (rig) => {
+    const beta = await rig.attach({ broker: 500 });
+    const [first, second, third] = [await rig.send(), await rig.send(), await rig.send()];
+    await rig.restart();
+    let again = await rig.attach({ broker: 500 });
+    await rig.queue.ack(first!);
+    await rig.settled();
+    assert.deepEqual(again.deliveries.map((delivery) => delivery.messageId), [second]);
+    // Settled over the old connection, whose last frame is read after the new one attached.
+    const old = again;
+    again = await rig.attach({ broker: 500 });
+    assert.equal(old.attached.live, false);
+    await rig.queue.settle(old.attached, settlement(old));
+    await rig.settled();
+    assert.deepEqual(again.deliveries.map((delivery) => delivery.messageId), [third]);
+    assert.equal(beta.deliveries.length, 1);
+  }));
+
 Deno.test("[T-19] a delivery that never reached its broker is made again after the lease", () =>
   withQueue(async (rig) => {
     await rig.attach({ broker: 500 });
