@@ -11,7 +11,7 @@ import type { ExpectedEchoes } from "./echo.ts";
 import type { Block, BlockRefusal } from "./lines.ts";
 import type { AgentProfile } from "./profiles/schema.ts";
 import { Feed } from "./screen/feed.ts";
-import { digest, Ledger } from "./screen/ledger.ts";
+import { digest, isOutgrown, Ledger } from "./screen/ledger.ts";
 import { loadModel, ScreenModel, type ScreenRow } from "./screen/model.ts";
 import { ReportScanner } from "./screen/reports.ts";
 import {
@@ -260,15 +260,16 @@ export class ScreenObserver implements ScreenSource {
 
     this.#expireTurn(now);
     const transcript = this.#transcript();
-    // While the agent works, only items that a later one has closed are whole. After a repaint the
-    // "later one" may be the same item again, painted further: then the turn's end is awaited.
-    const blocks = transcript.blocks.filter((block) => !this.#working || block.final);
+    // While the agent works, only items that a later one has closed are whole – unless the later
+    // one is the same item again, painted further: then the turn's end is awaited.
+    const whole = (block: FoundBlock) => block.final && !isOutgrown(block, transcript.blocks, true);
+    const blocks = this.#working ? transcript.blocks.filter(whole) : transcript.blocks;
     const fingerprint = `${this.#phase} ${fingerprintOf(blocks)}`;
     const stable = fingerprint === this.#last.fingerprint;
     this.#last = { fingerprint, at: now };
     if (!stable) return this.#checkAfter(interval);
     if (fingerprint === this.#committed) return;
-    this.#commit({ ...transcript, blocks }, this.#worked);
+    this.#commit(transcript, this.#worked, this.#working ? whole : undefined);
     this.#committed = fingerprint;
   }
 
@@ -308,7 +309,11 @@ export class ScreenObserver implements ScreenSource {
     });
   }
 
-  #commit(transcript: Transcript, worked: boolean): void {
+  #commit(
+    transcript: Transcript,
+    worked: boolean,
+    whole?: (block: FoundBlock) => boolean,
+  ): void {
     const blocks = transcript.blocks.map((block) => {
       // On a screen without history a frame below a block may hide the rest of it.
       if (this.#model.alternate && !block.closed) block.uncertain = true;
@@ -317,6 +322,7 @@ export class ScreenObserver implements ScreenSource {
     const { fresh, ambiguous } = this.#ledger.commit(blocks, {
       send: worked && this.#trusted,
       repainted: this.#repainted,
+      ...(whole === undefined ? {} : { whole }),
       mark: (line) => this.#model.mark(line),
     });
     for (const block of ambiguous) {

@@ -29,12 +29,15 @@ rows = ['^  Press enter to (confirm|continue|select)', '^[›>] 1\. Yes']
 
 [screen]
 reply = '• '
-# Tool items need no list: their output stands behind └ and │, and prose may begin with any word.
-tool_heads = ['(Working|Waiting|Starting|Booting)\b.* \(\d+[hms]', 'Queued follow-up inputs$', 'Messages to be submitted']
 indent = 2
 echo = '› '
-tool = ['  [└│↳] ', '◦ ', '✗ ', '✔ ', '■ ', '⚠ ', '⬢ ', '\?\? ']
-chrome = ['  Worked for .* • \d', '─{8,}', '[▀▄]{8,}']
+# A tool's own headline needs no sign: its output stands behind └ and │.
+tool = ['  [└│] ', '◦ ', '✗ ', '✔ ', '■ ', '⬢ ']
+# A status row carries the reply's mark, yet closes no item: the answer above it may still grow.
+chrome = [
+  '• (Working|Waiting|Starting|Booting)\b.* \(\d+[hms]', '• Queued follow-up inputs$',
+  '• Messages to be submitted', '  ↳ ', '⚠ ', '  Worked for .* • \d', '─{8,}', '[▀▄]{8,}',
+]
 wraps_wide_anywhere = true
 wraps_at_hyphens = true
 queued = '  ↳ '

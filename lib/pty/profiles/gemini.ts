@@ -24,8 +24,9 @@ rows = ['Allow execution of', 'Apply this change\?', '^[│ ]*● 1\. ']
 reply = '✦ '
 indent = 2
 echo = ' [>!] '
-tool = ['[╭│╰]']
-chrome = ['[─▀▄]{8,}', ' {20,}\? for shortcuts$', '[ℹ⚠✕✓] ', ' Press Ctrl\+O to expand']
+# Only the headline of a tool's box closes the item before: other boxes may be the composer's.
+tool = ['│ [✓✕⊶⊷?] ']
+chrome = ['[╭│╰]', '[─▀▄]{8,}', ' {20,}\? for shortcuts$', '[ℹ⚠✕✓] ', ' Press Ctrl\+O to expand']
 prompt = ' > '
 placeholders = ['Type your message or @path/to/file$']
 pasted = ['\[Pasted Text: \d+ ']

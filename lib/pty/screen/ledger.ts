@@ -4,7 +4,7 @@
  * and counted: only occurrences above the number already seen are new.
  */
 import type { Mark } from "./model.ts";
-import { type FoundBlock, withoutSpace } from "./transcript.ts";
+import type { FoundBlock } from "./transcript.ts";
 
 /** Keys remembered at most; the oldest are forgotten first. */
 const MAX_KEYS = 4096;
@@ -14,8 +14,10 @@ const MAX_MARKS = 512;
 export interface CommitOptions {
   /** False: nothing can be new (no turn since the last commit); what stands there is taken in. */
   readonly send: boolean;
-  /** The screen was repainted during this turn: ghosts of half-painted blocks may stand there. */
+  /** The screen was repainted during this turn: one block may stand there twice. */
   readonly repainted: boolean;
+  /** In the middle of a turn only some blocks are whole; the others wait for a later commit. */
+  readonly whole?: (block: FoundBlock) => boolean;
   readonly mark: (line: number) => Mark | undefined;
 }
 
@@ -53,7 +55,9 @@ export class Ledger {
   /** Takes the blocks of the whole buffer, in order; tells which are new. */
   commit(blocks: readonly FoundBlock[], options: CommitOptions): Commit {
     this.#settleMarks();
-    const candidates = this.#candidates(blocks);
+    const { whole } = options;
+    const candidates = this.#candidates(blocks)
+      .filter(({ known, block }) => known || whole === undefined || whole(block));
     const commit: Commit = { fresh: [], ambiguous: [] };
     const groups = new Map<string, Candidate[]>();
     for (const candidate of candidates) {
@@ -61,9 +65,11 @@ export class Ledger {
       if (group === undefined) groups.set(candidate.key, [candidate]);
       else group.push(candidate);
     }
-    for (const [key, counted] of this.#counts) if (!groups.has(key)) counted.visible = 0;
+    if (whole === undefined) {
+      for (const [key, counted] of this.#counts) if (!groups.has(key)) counted.visible = 0;
+    }
     for (const [key, group] of groups) this.#count(key, group, options, commit);
-    if (options.repainted) dropGhosts(candidates, commit);
+    dropGhosts(candidates, commit, options.repainted);
     this.#remember(candidates, options);
     const order = (list: FoundBlock[]) => list.sort((a, b) => a.line - b.line);
     order(commit.fresh);
@@ -87,11 +93,13 @@ export class Ledger {
       for (const { block } of fresh) {
         (block.uncertain ? commit.ambiguous : commit.fresh).push(block);
       }
-      const back = fresh.length === 0 && unseen.length > 0 && group.length > counted.visible;
+      const back = options.whole === undefined && fresh.length === 0 && unseen.length > 0 &&
+        group.length > counted.visible;
       if (back) commit.ambiguous.push(unseen.at(-1)!.block);
     }
     counted.base = Math.max(counted.base, group.length);
-    counted.visible = group.length;
+    // In the middle of a turn what is out of sight is not told apart from what is not whole yet.
+    counted.visible = options.whole === undefined ? group.length : counted.visible + fresh.length;
   }
 
   #candidates(blocks: readonly FoundBlock[]): Candidate[] {
@@ -166,26 +174,39 @@ export class Ledger {
 }
 
 /**
- * After a repaint within a turn, half a block and then all of it may stand there, or one block
- * twice: the earlier copies are withheld.
+ * An answer that grew past the screen, or was painted while the size changed, leaves the beginning
+ * of itself behind, and after a repaint all of it: within one reply the earlier copies are withheld.
  */
-function dropGhosts(candidates: readonly Candidate[], commit: Commit): void {
-  const ghosts = commit.fresh.filter((block) => {
-    const body = withoutSpace(block.body);
-    return candidates.some(({ block: other }) =>
-      other !== block && other.line > block.line && other.written === block.written &&
-      other.prompt === block.prompt && withoutSpace(other.body).startsWith(body)
-    );
-  });
+function dropGhosts(
+  candidates: readonly Candidate[],
+  commit: Commit,
+  repainted: boolean,
+): void {
+  const blocks = candidates.map(({ block }) => block);
+  const ghosts = commit.fresh.filter((block) => isOutgrown(block, blocks, repainted));
   for (const ghost of ghosts) {
     commit.fresh.splice(commit.fresh.indexOf(ghost), 1);
     commit.ambiguous.push(ghost);
   }
 }
 
+/** Whether a later block of the same reply says the same and goes on; or just the same, if `equal`. */
+export function isOutgrown(
+  block: FoundBlock,
+  blocks: readonly FoundBlock[],
+  equal: boolean,
+): boolean {
+  return blocks.some((other) => {
+    if (other.line <= block.line || other.written !== block.written) return false;
+    if (other.prompt !== block.prompt) return false;
+    const more = other.bare.length - block.bare.length;
+    return (more > 0 || (equal && more === 0)) && other.bare.startsWith(block.bare);
+  });
+}
+
 function contentOf(block: FoundBlock): string {
   const target = block.target === undefined ? `?${block.written}` : block.target;
-  return digest(`${target}\0${withoutSpace(block.body)}`);
+  return digest(`${target}\0${block.bare}`);
 }
 
 /** 53 bits (cyrb53): equal texts must agree, and a collision only withholds a message. */

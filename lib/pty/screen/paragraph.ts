@@ -65,13 +65,15 @@ function wraps(before: string, next: string, rule: WrapRule): boolean {
 function glue(before: string, next: string, rule: WrapRule): "" | " " {
   if (cutAtHyphen(before, next, rule)) return "";
   const width = textWidth(before);
-  // Wider than the screen: the terminal wrapped it, the agent had left that word whole.
-  if (width > rule.width || width < rule.width - 1) return " ";
-  const last = /\S+$/u.exec(before)?.[0] ?? "";
   const word = firstWord(next);
-  if (textWidth(last) + textWidth(word) > rule.width) return "";
-  const wide = isWideEnd(before) && word !== "" && cellWidth(word.codePointAt(0)!) === 2;
-  return wide && rule.wideAnywhere ? "" : " ";
+  const wide = word !== "" && cellWidth(word.codePointAt(0)!) === 2;
+  // Wider than the screen: the terminal wrapped it, the agent had left that word whole. Not full
+  // to the last cell (a wide character may have left one): broken at a blank.
+  if (width > rule.width || width < rule.width - (wide ? 1 : 0)) return " ";
+  if (wide && isWideEnd(before) && rule.wideAnywhere) return "";
+  // One word that no row could hold, as an address on the web: cut where the row was full.
+  const last = /\S+$/u.exec(before)?.[0] ?? "";
+  return textWidth(last) + textWidth(word) > rule.width ? "" : " ";
 }
 
 function firstWord(text: string): string {

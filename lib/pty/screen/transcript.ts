@@ -18,6 +18,8 @@ export interface FoundBlock {
   /** The name as written. */
   readonly written: string;
   readonly body: string;
+  /** The body without white space: what stays equal when it is wrapped otherwise. */
+  readonly bare: string;
   /** Line of the buffer where it begins. */
   readonly line: number;
   /** The user text before it without white space; undefined when it is above the kept rows. */
@@ -46,10 +48,11 @@ export interface Transcript {
 
 export function classify(text: string, grammar: Grammar): { kind: RowKind; mark: string } {
   if (text.trim() === "") return { kind: "blank", mark: "" };
-  if (grammar.chrome.some((pattern) => pattern.test(text))) return { kind: "chrome", mark: "" };
+  const is = (patterns: readonly RegExp[]) => patterns.some((pattern) => pattern.test(text));
+  if (is(grammar.tool)) return { kind: "tool", mark: "" };
+  if (is(grammar.chrome)) return { kind: "chrome", mark: "" };
   const echo = grammar.echo?.exec(text);
   if (echo) return { kind: "echo", mark: echo[0] };
-  if (grammar.tool.some((pattern) => pattern.test(text))) return { kind: "tool", mark: "" };
   const reply = grammar.reply?.exec(text);
   if (reply) {
     const rest = text.slice(reply[0].length);
@@ -175,7 +178,8 @@ class Reader {
     const close = (how: boolean) => {
       if (open === undefined) return;
       const { block, rows } = open;
-      this.#blocks.push({ ...block, body: rows.join("\n"), closed: how });
+      const body = rows.join("\n");
+      this.#blocks.push({ ...block, body, bare: withoutSpace(body), closed: how });
       open = undefined;
     };
     for (const line of lines) {
@@ -194,6 +198,7 @@ class Reader {
       target: found.target,
       written: found.written,
       body: "",
+      bare: "",
       line: line.line,
       prompt: this.#prompt,
       ordinal: this.#ordinal++,

@@ -1,0 +1,108 @@
+/** A screen observer under a clock that the test moves, and the recordings to feed it. */
+import { builtInProfile } from "../../lib/pty/profiles/catalog.ts";
+import type { AgentProfile } from "../../lib/pty/profiles/schema.ts";
+import { ExpectedEchoes } from "../../lib/pty/echo.ts";
+import type { Block } from "../../lib/pty/lines.ts";
+import { type ScreenNotice, ScreenObserver } from "../../lib/pty/screen.ts";
+import { FakeClock } from "./clock.ts";
+
+export interface Observed {
+  readonly observer: ScreenObserver;
+  readonly clock: FakeClock;
+  readonly echoes: ExpectedEchoes;
+  readonly blocks: Block[];
+  readonly notices: ScreenNotice[];
+  /** What the program's status queries were to be answered. */
+  readonly answers: string[];
+  /** Feeds text or bytes and waits until the model has read them; time stands still. */
+  feed(output: string | Uint8Array): Promise<void>;
+  /** Lets the screen stand still until every commit is done. */
+  settle(): void;
+}
+
+export interface ObserveOptions {
+  /** A built-in profile's name, or a profile. */
+  readonly profile: string | AgentProfile;
+  readonly size?: { readonly cols: number; readonly rows: number };
+  readonly names?: readonly string[];
+}
+
+/** Runs `body` with an observer, which is closed afterwards also when the body fails. */
+export async function observing(
+  options: ObserveOptions,
+  body: (seen: Observed) => Promise<void>,
+): Promise<void> {
+  const { profile } = options;
+  const clock = new FakeClock();
+  const echoes = new ExpectedEchoes();
+  const blocks: Block[] = [];
+  const notices: ScreenNotice[] = [];
+  const answers: string[] = [];
+  const observer = await ScreenObserver.open({
+    profile: typeof profile === "string" ? (await builtInProfile(profile))! : profile,
+    clock,
+    echoes,
+    size: options.size ?? { cols: 80, rows: 24 },
+    names: () => options.names ?? ["alpha", "beta", "b", "c"],
+    onBlock: (block) => blocks.push(block),
+    onNotice: (notice) => notices.push(notice),
+    onStatusQuery: (answer) => answers.push(new TextDecoder().decode(answer)),
+  });
+  const encoder = new TextEncoder();
+  const seen: Observed = {
+    observer,
+    clock,
+    echoes,
+    blocks,
+    notices,
+    answers,
+    async feed(output) {
+      observer.push(typeof output === "string" ? encoder.encode(output) : output);
+      await observer.drained();
+    },
+    settle: () => clock.advance(1000),
+  };
+  try {
+    await body(seen);
+  } finally {
+    await observer.close();
+  }
+}
+
+const FIXTURES = new URL("../fixtures/agents/", import.meta.url);
+
+async function gunzip(name: string): Promise<Uint8Array<ArrayBuffer>> {
+  const file = await Deno.open(new URL(name, FIXTURES));
+  const stream = file.readable.pipeThrough(new DecompressionStream("gzip"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/** What one agent wrote to its terminal, byte for byte. */
+export function recording(name: string): Promise<Uint8Array<ArrayBuffer>> {
+  return gunzip(`${name}.raw.gz`);
+}
+
+/** One read of so many bytes after so many milliseconds, or a change of the terminal's size. */
+export type Moment =
+  | readonly [ms: number, bytes: number]
+  | readonly [ms: number, cols: number, rows: number];
+
+/** Plays a recording in its own time, sizes included. */
+export async function replay(seen: Observed, name: string): Promise<void> {
+  const bytes = await recording(name);
+  const timeline: Moment[] = JSON.parse(
+    new TextDecoder().decode(await gunzip(`${name}.timeline.json.gz`)),
+  );
+  let at = 0;
+  let now = 0;
+  for (const moment of timeline) {
+    if (moment[0] > now) seen.clock.advance(moment[0] - now);
+    now = moment[0];
+    if (moment.length === 3) seen.observer.resize({ cols: moment[1], rows: moment[2] });
+    else {
+      await seen.feed(bytes.subarray(at, at + moment[1]));
+      at += moment[1];
+    }
+  }
+  seen.settle();
+}
