@@ -117,7 +117,8 @@ export class ServiceProcess implements AsyncDisposable {
   }
 }
 
-async function* textLines(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+/** Lines of text as they come. */
+export async function* textLines(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let rest = "";
   for await (const chunk of stream) {
