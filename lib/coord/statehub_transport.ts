@@ -75,7 +75,7 @@ export class HubTransport {
     try {
       const { response, nonce } = open;
       const bytes = await readBounded(response.body, this.#options.maxAnswerBytes);
-      await this.#checkProof(response, nonce, await digest(bytes));
+      if (nonce !== undefined) await this.#checkProof(response, nonce, await digest(bytes));
       return { status: response.status, headers: response.headers, bytes };
     } catch (error) {
       throw open.explain(error);
@@ -94,10 +94,10 @@ export class HubTransport {
         (response.headers.get("content-type") ?? "").startsWith("text/event-stream");
       if (!events || response.body === null) {
         const bytes = await readBounded(response.body, this.#options.maxAnswerBytes);
-        await this.#checkProof(response, nonce, await digest(bytes));
+        if (nonce !== undefined) await this.#checkProof(response, nonce, await digest(bytes));
         return { status: response.status, headers: response.headers, bytes };
       }
-      await this.#checkProof(response, nonce, "events");
+      if (nonce !== undefined) await this.#checkProof(response, nonce, "events");
       open.keep();
       kept = true;
       return { body: response.body, close: open.abort };
@@ -190,8 +190,7 @@ export class HubTransport {
     return await ProofKey.of(readToken((address as { tokenFile: string }).tokenFile));
   }
 
-  async #checkProof(response: Response, nonce: string | undefined, bodyDigest: string) {
-    if (nonce === undefined) return;
+  async #checkProof(response: Response, nonce: string, bodyDigest: string): Promise<void> {
     const given = response.headers.get(PROOF_HEADER) ?? "";
     const key = await this.#key();
     const expected = await key.answer({ nonce, status: response.status, bodyDigest });

@@ -87,7 +87,7 @@ export function createHandlers(store: HubStore, facts: HubFacts): Handlers {
         cursor: store.head(),
       },
     }),
-    openapi: () => ({ value: openApi(facts.version) }),
+    openapi: () => ({ value: openApi() }),
     listChanges: ({ query }) => {
       const value = store.changes(query.cursor, kindsOf(query), query.limit ?? 100);
       return { value, etag: `"${value.next_cursor}"` };

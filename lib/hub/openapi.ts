@@ -2,6 +2,7 @@
 import * as z from "zod/mini";
 import { API_VERSION, type Route, routes } from "./api.ts";
 import { COMMON_REASONS, errorBody } from "./errors.ts";
+import * as records from "./schema.ts";
 
 type Json = Record<string, unknown>;
 
@@ -11,6 +12,32 @@ function schemaOf(schema: z.ZodMiniType, io: "input" | "output"): Json {
     unrepresentable: "any",
   }) as Json;
   return rest;
+}
+
+/** Records that several routes answer, described once. */
+const RECORDS: Readonly<Record<string, Json>> = Object.fromEntries(
+  Object.entries({
+    Workplan: records.workplan,
+    Task: records.task,
+    Message: records.message,
+    Checkpoint: records.checkpoint,
+    Receipt: records.receipt,
+  }).map(([name, schema]) => [name, schemaOf(schema, "output")]),
+);
+const REFERENCES = new Map(
+  Object.entries(RECORDS).map(([name, schema]) => [
+    JSON.stringify(schema),
+    { $ref: `#/components/schemas/${name}` },
+  ]),
+);
+
+/** The same schema with every record in it replaced by its reference. */
+function refer(schema: unknown): unknown {
+  if (typeof schema !== "object" || schema === null) return schema;
+  const reference = REFERENCES.get(JSON.stringify(schema));
+  if (reference !== undefined) return reference;
+  if (Array.isArray(schema)) return schema.map(refer);
+  return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, refer(value)]));
 }
 
 function parameters(route: Route): Json[] {
@@ -58,7 +85,7 @@ function parameters(route: Route): Json[] {
 function operation(name: string, route: Route): Json {
   const answer = route.answers === "events"
     ? { "text/event-stream": { schema: { type: "string" } } }
-    : { "application/json": { schema: schemaOf(route.response, "output") } };
+    : { "application/json": { schema: refer(schemaOf(route.response, "output")) } };
   const responses: Json = {
     [route.status]: { description: route.summary, content: answer },
     default: {
@@ -75,7 +102,7 @@ function operation(name: string, route: Route): Json {
     ...(route.body === undefined ? {} : {
       requestBody: {
         required: true,
-        content: { "application/json": { schema: schemaOf(route.body, "input") } },
+        content: { "application/json": { schema: refer(schemaOf(route.body, "input")) } },
       },
     }),
     responses,
@@ -83,7 +110,7 @@ function operation(name: string, route: Route): Json {
 }
 
 /** The document that `GET /v1/openapi.json` answers. */
-export function openApi(version: string): { openapi: string } & Json {
+export function openApi(): { openapi: string } & Json {
   const paths: Record<string, Json> = {};
   for (const [name, route] of Object.entries(routes)) {
     (paths[route.path] ??= {})[route.method.toLowerCase()] = operation(name, route);
@@ -93,11 +120,11 @@ export function openApi(version: string): { openapi: string } & Json {
     info: {
       title: "State Hub",
       version: API_VERSION,
-      description: `Tasks, workplans and messages that tamq ${version} coordinates by.`,
+      description: "Tasks, workplans and messages that tamq coordinates by.",
     },
     paths,
     components: {
-      schemas: { Error: schemaOf(errorBody, "output") },
+      schemas: { ...RECORDS, Error: schemaOf(errorBody, "output") },
       securitySchemes: {
         bearer: { type: "http", scheme: "bearer", description: "Over TCP only." },
       },
