@@ -8,6 +8,7 @@ import { createLog, type Level, type Log } from "./base/log.ts";
 import { openLogFile } from "./base/log_file.ts";
 import { ancestry, identify } from "./base/proc.ts";
 import { type Random, systemRandom } from "./base/random.ts";
+import { brokerProcesses } from "./broker_process.ts";
 import type { Settings } from "./config.ts";
 import { createHandlers, type ServiceIdentity } from "./handlers.ts";
 import { historyAdvisory } from "./history_advisory.ts";
@@ -168,7 +169,15 @@ class Service {
         queue,
         endpoints: () => windows.endpoints(),
       });
-    const handle = createHandlers({ identity, queue, attachments, processes, windows, status });
+    const handle = createHandlers({
+      identity,
+      queue,
+      attachments,
+      processes,
+      windows,
+      isBroker: brokerProcesses(clock),
+      status,
+    });
     const server = new SocketServer({ bound, path: settings.socket, handle, clock, log });
     // Taken down in the reverse order (L-03): no new request, then what is under way, then the
     // queue with its last transaction and its receipt, then what does not end by itself.

@@ -29,6 +29,8 @@ export interface HandlerOptions {
   readonly attachments: Attachments;
   readonly processes: Processes;
   readonly windows: WindowStreams;
+  /** Whether that process is a broker, attached or not; by its argument vector. */
+  readonly isBroker: (pid: number) => boolean;
   readonly status: () => WireStatus;
 }
 
@@ -56,8 +58,18 @@ export function createHandlers(options: HandlerOptions): Handle {
   const { queue, attachments, processes, windows, identity } = options;
 
   const originOf = (peer: Peer): Origin => {
-    const owner = attachments.ownerOf(processes.ancestry(peer.pid));
-    return owner === undefined ? {} : { owner };
+    const pids = processes.ancestry(peer.pid);
+    const owner = attachments.ownerOf(pids);
+    if (owner !== undefined) return { owner };
+    // A window whose broker is not (or not yet again) attached is not "local": what an agent sends
+    // right after a restart of the service must not look like an operator's word.
+    if (!pids.some(options.isBroker)) return {};
+    throw new TamqError(
+      "UNAVAILABLE",
+      "not_attached",
+      "the window that this comes from is not attached to the service",
+      { hint: "try again in a moment; a window opened with --no-service stays without messages" },
+    );
   };
 
   /** An agent cannot lift its own limits (T-27). */

@@ -66,6 +66,7 @@ export const operations = {
       "ambiguous_repository",
       "registry_unavailable",
       "sender_mismatch",
+      "not_attached",
       "reserved_name",
       "endpoint_unavailable",
       "ambiguous_endpoint",
@@ -99,7 +100,7 @@ export const operations = {
     summary: "Returns a failed message to the queue with its attempts reset.",
     request: byId,
     response: envelope,
-    reasons: ["unknown_message", "invalid_state", "worker_refused"],
+    reasons: ["unknown_message", "invalid_state", "worker_refused", "not_attached"],
   },
   cancel: {
     summary: "Withdraws a pending message.",

@@ -74,7 +74,15 @@ function build() {
       queue,
       endpoints: () => windows.endpoints(),
     });
-  const handle = createHandlers({ identity, queue, attachments, processes, windows, status });
+  const handle = createHandlers({
+    identity,
+    queue,
+    attachments,
+    processes,
+    windows,
+    isBroker: (pid) => pid === 200,
+    status,
+  });
   const ask = async (fields: Record<string, unknown>, pid = 500, protocol = "0.1") => {
     const reply = await handle({ protocol, ...fields }, peer(pid));
     return reply;
@@ -261,6 +269,18 @@ Deno.test("[T-27] a command in a window cannot retry; an operator elsewhere and 
   await ask({ op: "retry", message_id: "m" }, 200);
   await ask({ op: "cancel", message_id: "m" }, 400);
   assert.deepEqual(calls.map((call) => call.op), ["retry", "retry", "cancel"]);
+});
+
+Deno.test("[B-04] [T-27] while its window is not attached, a worker's word is nobody's: not local, not the operator's", async () => {
+  const { ask, calls } = build();
+  for (const pid of [200, 300, 400]) {
+    await refused(() => ask(send, pid), "not_attached", /again/);
+    await refused(() => ask({ op: "retry", message_id: "m" }, pid), "not_attached", /again/);
+  }
+  assert.equal(calls.length, 0);
+  await ask(send, 500);
+  await ask({ op: "message", message_id: "m" }, 400).catch(() => {});
+  assert.deepEqual(calls.map((call) => call.op), ["send"]);
 });
 
 Deno.test("[L-06] status tells each part apart, and one that fails hides no other", async () => {

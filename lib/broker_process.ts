@@ -1,0 +1,33 @@
+/** Tells brokers from other processes, also brokers that are not attached (B-04, T-27). */
+import type { Clock } from "./base/clock.ts";
+import { describe } from "./base/proc.ts";
+
+/** True for the argument vector with which windows start their broker, however tamq is installed. */
+export function isBrokerCommand(argv: readonly string[]): boolean {
+  const verb = argv.indexOf("broker");
+  return verb > 0 && argv[verb + 1]?.startsWith("--repo") === true;
+}
+
+/**
+ * Every send from outside the windows asks about the same shells and servers above it: an answer
+ * holds this long, which no reuse of a pid undercuts.
+ */
+const REMEMBERED_MS = 1000;
+const MOST_REMEMBERED = 1024;
+
+/** A look-up of that kind; one a service. */
+export function brokerProcesses(
+  clock: Pick<Clock, "monotonic">,
+  argvOf: (pid: number) => readonly string[] = (pid) => describe(pid)?.argv ?? [],
+): (pid: number) => boolean {
+  const known = new Map<number, { broker: boolean; until: number }>();
+  return (pid) => {
+    const now = clock.monotonic();
+    const entry = known.get(pid);
+    if (entry !== undefined && now < entry.until) return entry.broker;
+    if (known.size >= MOST_REMEMBERED) known.clear();
+    const broker = isBrokerCommand(argvOf(pid));
+    known.set(pid, { broker, until: now + REMEMBERED_MS });
+    return broker;
+  };
+}

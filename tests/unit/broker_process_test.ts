@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { brokerProcesses, isBrokerCommand } from "../../lib/broker_process.ts";
+import { FakeClock } from "../helpers/clock.ts";
+
+Deno.test("[B-04] a broker is known by its arguments, however tamq is installed", () => {
+  assert.ok(
+    isBrokerCommand(["/usr/bin/deno", "run", "main.ts", "broker", "--repo=a", "--", "cat"]),
+  );
+  assert.ok(isBrokerCommand(["/opt/tamq", "broker", "--repo", "a"]));
+  assert.ok(!isBrokerCommand(["message", "broker"]));
+  assert.ok(!isBrokerCommand(["grep", "broker", "file"]));
+  assert.ok(!isBrokerCommand(["broker", "--repo=a"]), "the program's own name is no verb");
+  assert.ok(!isBrokerCommand([]));
+});
+
+Deno.test("[B-04] what is known of a process is asked again after a second", () => {
+  const clock = new FakeClock();
+  const argv: Record<number, string[]> = { 7: ["tamq", "broker", "--repo=a"] };
+  let asked = 0;
+  const isBroker = brokerProcesses(clock, (pid) => {
+    asked++;
+    return argv[pid] ?? [];
+  });
+  assert.equal(isBroker(7), true);
+  assert.equal(isBroker(8), false);
+  argv[8] = argv[7]!;
+  assert.equal(isBroker(8), false);
+  assert.equal(asked, 2);
+  clock.advance(1000);
+  assert.equal(isBroker(8), true);
+  for (let pid = 100; pid < 5000; pid++) isBroker(pid);
+  assert.equal(isBroker(7), true);
+});
