@@ -36,13 +36,21 @@ export type ScreenNotice =
   /** The agent took the alternate screen, which has no history. Told once. */
   | { readonly kind: "alternate"; readonly reason: "alternate_screen" };
 
+export interface ScreenSize {
+  readonly rows: number;
+  readonly columns: number;
+}
+
 export interface ScreenOptions {
   readonly profile: AgentProfile;
   readonly clock: Clock;
-  readonly size: { readonly cols: number; readonly rows: number };
+  readonly size: ScreenSize;
   /** Every registered name; read again at each commit. */
   readonly names: () => readonly string[];
-  /** Rows that come back because they were typed or injected. */
+  /**
+   * Rows that come back because they were typed or injected. Asked only where the profile knows no
+   * echo mark: with one, an answer that repeats a piece of the operator's words is still an answer.
+   */
   readonly echoes?: ExpectedEchoes;
   readonly onBlock: (block: Block) => void;
   readonly onNotice: (notice: ScreenNotice) => void;
@@ -78,6 +86,8 @@ export class ScreenObserver implements ScreenSource {
   readonly #dropped = new ReportScanner((code, text) => this.#report(code, text));
   #cancelCheck: (() => void) | undefined;
   #frameSince: number | undefined;
+  /** No sign of work is known: every change at rest may be new words. */
+  readonly #signless: boolean;
   /** The agent works, by its reports or else by signs. */
   #working = false;
   /** It worked since the last commit at rest: something may be new. */
@@ -101,8 +111,13 @@ export class ScreenObserver implements ScreenSource {
 
   private constructor(options: ScreenOptions, terminal: Awaited<ReturnType<typeof loadModel>>) {
     this.#o = options;
+    const { busy, osc7501 } = options.profile.status;
+    this.#signless = !osc7501 && busy.titles.length === 0 && busy.rows.length === 0;
     this.status = new AgentStatus(options.profile, this);
-    this.#model = new ScreenModel(terminal, options.size, {
+    this.#model = new ScreenModel(terminal, {
+      cols: options.size.columns,
+      rows: options.size.rows,
+    }, {
       onTitle: (title) => this.#report(2, title),
       onStatusReport: (payload) => this.#report(7501, payload),
       onRepaint: () => {
@@ -125,8 +140,8 @@ export class ScreenObserver implements ScreenSource {
   }
 
   /** The terminal's size changed; takes its place between the bytes before and after. */
-  resize(size: { readonly cols: number; readonly rows: number }): void {
-    this.#feed.between(() => this.#model.resize(size.cols, size.rows));
+  resize(size: ScreenSize): void {
+    this.#feed.between(() => this.#model.resize(size.columns, size.rows));
     this.#parsed();
   }
 
@@ -275,7 +290,7 @@ export class ScreenObserver implements ScreenSource {
 
   /** Some time after its end a turn is over: what appears later is a repaint. */
   #expireTurn(now: number): void {
-    if (this.#working || now - this.#restSince < LATE_MS) return;
+    if (this.#signless || this.#working || now - this.#restSince < LATE_MS) return;
     if (!this.#committed.startsWith(`${this.#phase} `)) return;
     this.#worked = false;
     this.#repainted = false;
@@ -283,11 +298,8 @@ export class ScreenObserver implements ScreenSource {
 
   /** Without reports, signs on title and screen tell when a turn begins and ends. */
   #readSigns(): void {
-    const { status } = this.#o.profile;
     if (this.status.reported !== undefined) return;
-    const silent = status.busy.titles.length === 0 && status.busy.rows.length === 0;
-    if (silent && !status.osc7501) {
-      // No sign of work is known: every change at rest may be new words.
+    if (this.#signless) {
       this.#worked = true;
       this.#trusted ||= this.#repaintedSinceGap;
       return;
@@ -335,8 +347,10 @@ export class ScreenObserver implements ScreenSource {
 
   #send(block: FoundBlock): void {
     const { target, written, body } = block;
-    const header = `To:${written}: ${body.split("\n", 1)[0]}`;
-    if (this.#o.echoes?.takesAddress(header, this.#o.clock.monotonic())) return;
+    if (this.#o.profile.screen.echo === undefined) {
+      const header = `To:${written}: ${body.split("\n", 1)[0]}`;
+      if (this.#o.echoes?.takesAddress(header, this.#o.clock.monotonic())) return;
+    }
     if (target === undefined) {
       return this.#o.onNotice({
         kind: "unknown_target",

@@ -29,12 +29,11 @@ export interface AgentEvent {
 }
 
 export class AgentTerminal implements AsyncDisposable {
-  readonly blocks: Block[] = [];
-  readonly notices: ScreenNotice[] = [];
-
   private constructor(
     readonly terminal: TestTerminal,
     readonly observer: ScreenObserver,
+    readonly blocks: readonly Block[],
+    readonly notices: readonly ScreenNotice[],
     readonly pid: number,
     readonly log: string,
   ) {}
@@ -48,18 +47,19 @@ export class AgentTerminal implements AsyncDisposable {
   ): Promise<AgentTerminal> {
     const log = `${dir}/${name}`;
     const terminal = new TestTerminal({ rows: 24, columns: 80 });
-    let self: AgentTerminal | undefined;
+    const blocks: Block[] = [];
+    const notices: ScreenNotice[] = [];
     const observer = await ScreenObserver.open({
       profile: profile === "" ? BARE : (await builtInProfile(profile))!,
       clock: systemClock,
-      size: { cols: 80, rows: 24 },
+      size: { columns: 80, rows: 24 },
       names: () => ["alpha", "beta"],
       onBlock: (block) => {
-        self?.blocks.push(block);
+        blocks.push(block);
         terminal.nudge();
       },
       onNotice: (notice) => {
-        self?.notices.push(notice);
+        notices.push(notice);
         terminal.nudge();
       },
       onStatus: () => terminal.nudge(),
@@ -72,8 +72,7 @@ export class AgentTerminal implements AsyncDisposable {
       env: runtimeEnv(),
       slavePath: terminal.slavePath,
     });
-    self = new AgentTerminal(terminal, observer, pid, log);
-    return self;
+    return new AgentTerminal(terminal, observer, blocks, notices, pid, log);
   }
 
   get status(): AgentStatus {

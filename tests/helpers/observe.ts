@@ -3,7 +3,7 @@ import { builtInProfile } from "../../lib/pty/profiles/catalog.ts";
 import type { AgentProfile } from "../../lib/pty/profiles/schema.ts";
 import { ExpectedEchoes } from "../../lib/pty/echo.ts";
 import type { Block } from "../../lib/pty/lines.ts";
-import { type ScreenNotice, ScreenObserver } from "../../lib/pty/screen.ts";
+import { type ScreenNotice, ScreenObserver, type ScreenSize } from "../../lib/pty/screen.ts";
 import { FakeClock } from "./clock.ts";
 
 export interface Observed {
@@ -23,7 +23,7 @@ export interface Observed {
 export interface ObserveOptions {
   /** A built-in profile's name, or a profile. */
   readonly profile: string | AgentProfile;
-  readonly size?: { readonly cols: number; readonly rows: number };
+  readonly size?: ScreenSize;
   readonly names?: readonly string[];
 }
 
@@ -42,7 +42,7 @@ export async function observing(
     profile: typeof profile === "string" ? (await builtInProfile(profile))! : profile,
     clock,
     echoes,
-    size: options.size ?? { cols: 80, rows: 24 },
+    size: options.size ?? { columns: 80, rows: 24 },
     names: () => options.names ?? ["alpha", "beta", "b", "c"],
     onBlock: (block) => blocks.push(block),
     onNotice: (notice) => notices.push(notice),
@@ -98,7 +98,7 @@ export async function replay(seen: Observed, name: string): Promise<void> {
   for (const moment of timeline) {
     if (moment[0] > now) seen.clock.advance(moment[0] - now);
     now = moment[0];
-    if (moment.length === 3) seen.observer.resize({ cols: moment[1], rows: moment[2] });
+    if (moment.length === 3) seen.observer.resize({ columns: moment[1], rows: moment[2] });
     else {
       await seen.feed(bytes.subarray(at, at + moment[1]));
       at += moment[1];

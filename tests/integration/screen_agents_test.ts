@@ -16,7 +16,7 @@ for (
     await withTempDir(async (dir) => {
       await using agent = await AgentTerminal.start(name, profile, dir);
       await agent.ready();
-      assert.equal(agent.status.promptEmpty(), true);
+      await agent.until(() => agent.status.promptEmpty() === true, "an empty composer");
       agent.status.expectSubmission(BODY);
       await agent.paste(`${BODY} `);
       await agent.until(
@@ -31,7 +31,7 @@ for (
       assert.deepEqual(agent.texts("submitted"), [BODY]);
       assert.deepEqual(agent.blocks, [{ target: "beta", body: "日本🙂\nsecond of it" }]);
       await agent.ready();
-      assert.equal(agent.status.promptEmpty(), true);
+      await agent.until(() => agent.status.promptEmpty() === true, "an empty composer");
       const frames = new TextDecoder().decode(agent.received()).split("\x1b[200~").length - 1;
       assert.equal(frames, 1);
     });

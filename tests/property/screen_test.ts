@@ -12,7 +12,7 @@ async function blocksOf(
   bytes: Uint8Array,
   cuts: Iterable<number>,
   names: readonly string[],
-  size = { cols: 100, rows: 40 },
+  size = { columns: 100, rows: 40 },
 ) {
   let result: unknown;
   await observing({ profile, size, names }, async (seen) => {
@@ -70,7 +70,7 @@ Deno.test("[B-06] any body comes through whole, at any width, on either kind of 
       fc.integer({ min: 40, max: 132 }),
       fc.array(line, { minLength: 1, maxLength: 6 }),
       async (look, cols, lines) => {
-        await observing({ profile: look, size: { cols, rows: 30 } }, async (seen) => {
+        await observing({ profile: look, size: { columns: cols, rows: 30 } }, async (seen) => {
           const agent = new Painter(look, cols);
           const body = lines.join("\n");
           await seen.feed(agent.start() + agent.begin("go") + agent.finish(`To:beta: ${body}`));

@@ -1,6 +1,6 @@
 /** Agent profiles: the built-in ones, the operator's own, and what a wrong one is told. */
 import assert from "node:assert/strict";
-import { TamqError } from "../../lib/base/errors.ts";
+import type { TamqError } from "../../lib/base/errors.ts";
 import {
   builtInProfile,
   commandName,

@@ -1,5 +1,6 @@
 /** The screen observer on painted screens: what is sent, what is withheld, what bounds it. */
 import assert from "node:assert/strict";
+import { parseProfile } from "../../lib/pty/profiles/schema.ts";
 import { observing } from "../helpers/observe.ts";
 import { type Look, Painter } from "../helpers/painter.ts";
 
@@ -21,7 +22,7 @@ for (const look of LOOKS) {
       }
       for (const cols of [60, 100]) {
         agent.cols = cols;
-        seen.observer.resize({ cols, rows: 24 });
+        seen.observer.resize({ columns: cols, rows: 24 });
         await seen.feed(agent.reprint());
         seen.settle();
       }
@@ -186,15 +187,14 @@ for (const look of LOOKS) {
     });
   });
 
-  test("[B-05] what was typed or injected and comes back without the echo's mark is not sent", async () => {
+  test("[B-06] an answer that repeats a piece of what the operator typed is an answer", async () => {
     await observing({ profile: look }, async (seen) => {
       const agent = new Painter(look);
       await seen.feed(agent.start());
+      seen.echoes.expect(["please write To:beta: hi"], seen.clock.monotonic());
+      await seen.feed(agent.turn("please write To:beta: hi", "To:beta: hi"));
       seen.settle();
-      seen.echoes.expect(["To:beta: typed"], seen.clock.monotonic());
-      await seen.feed(agent.turn("go", "To:beta: typed\n\nTo:beta: my own"));
-      seen.settle();
-      assert.deepEqual(seen.blocks, [{ target: "beta", body: "my own" }]);
+      assert.deepEqual(seen.blocks, [{ target: "beta", body: "hi" }]);
     });
   });
 
@@ -225,6 +225,18 @@ for (const look of LOOKS) {
     });
   });
 }
+
+Deno.test("[B-05] without any marks, what was typed or injected and comes back is not sent", async () => {
+  const bare = parseProfile(`name = "bare"\nmatch = ["bare"]`, "bare");
+  await observing({ profile: bare }, async (seen) => {
+    await seen.feed("hello\r\n");
+    seen.settle();
+    seen.echoes.expect(["To:beta: typed"], seen.clock.monotonic());
+    await seen.feed("To:beta: typed\r\n\r\nTo:beta: my own\r\nsecond line\r\n\r\n> ");
+    seen.settle();
+    assert.deepEqual(seen.blocks, [{ target: "beta", body: "my own\nsecond line" }]);
+  });
+});
 
 Deno.test("[B-06] dim rows are thoughts or hints, not words of a reply", async () => {
   await observing({ profile: "codex" }, async (seen) => {

@@ -4,7 +4,7 @@ import { observing, recording, replay } from "../helpers/observe.ts";
 
 const NAMES = ["railiance-platform", "net-kingdom", "state-hub"];
 const RP = "railiance-platform", NK = "net-kingdom";
-const LAB = { size: { cols: 100, rows: 40 }, names: NAMES };
+const LAB = { size: { columns: 100, rows: 40 }, names: NAMES };
 
 const words = (prefix: string, from: number, to: number, digits: number) =>
   Array.from({ length: to - from + 1 }, (_, i) => prefix + String(from + i).padStart(digits, "0"))
@@ -71,7 +71,7 @@ for (const agent of ["codex", "gemini"] as const) {
       await seen.feed(await recording(name));
       seen.settle();
       for (const cols of [80, 57, 120]) {
-        seen.observer.resize({ cols, rows: 40 });
+        seen.observer.resize({ columns: cols, rows: 40 });
         seen.settle();
       }
       assert.equal(seen.blocks.length, 4);

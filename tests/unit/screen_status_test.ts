@@ -136,7 +136,7 @@ Deno.test("[B-08] recorded sessions: never ready while at work, ready at the end
   for (const [agent, name] of [["codex", "codex-inline"], ["gemini", "gemini"]] as const) {
     await observing({
       profile: agent,
-      size: { cols: 100, rows: 40 },
+      size: { columns: 100, rows: 40 },
       names: ["railiance-platform"],
     }, async (seen) => {
       const bytes = await recording(name);
