@@ -73,7 +73,8 @@ export function foreground(master: number, worker: number): Foreground {
   const windowShell = own !== undefined && isShell(own);
   const group = foregroundGroup(master);
   if (own === undefined || group === undefined) return { kind: "unknown", group, windowShell };
-  const members = descendants(worker).map(describe)
+  // The group's leader is asked for by number too: it may have been started by another thread.
+  const members = [...new Set([...descendants(worker), group])].map(describe)
     .filter((process) => process !== undefined && process.pgrp === group) as ProcessInfo[];
   if (members.length === 0) return { kind: "unknown", group, windowShell };
   if (members.some(isShell)) return { kind: "shell", group, windowShell };

@@ -37,8 +37,8 @@ export interface InjectorOptions {
   /** Without waiting: the operator's held keys. */
   readonly pushWorker: (bytes: Uint8Array<ArrayBuffer>) => void;
   readonly sendTerminal: (bytes: Uint8Array<ArrayBuffer>, ms: number) => Promise<WriteResult>;
-  /** Asks the foreground program to paint itself again (window-change signal). */
-  readonly redraw: (group: number) => void;
+  /** Has the shell in the foreground paint its prompt again. */
+  readonly redraw: () => Promise<void>;
 }
 
 /** Longer than this without taking a byte and the reader counts as stopped. */
@@ -102,7 +102,7 @@ export class Injector {
     const sent = await this.#o.sendTerminal(encoder.encode(text), WRITE_MS);
     if (sent !== "written") return outcomeOf(sent);
     modes.lineStart = true;
-    if (front.group !== undefined && front.kind === "shell") this.#o.redraw(front.group);
+    if (front.kind === "shell") await this.#o.redraw();
     return { outcome: "displayed" };
   }
 

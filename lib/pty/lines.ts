@@ -251,9 +251,13 @@ export class LinesObserver {
   }
 
   #endRow(): void {
-    const text = lenient.decode(this.#row.subarray(0, this.#length));
-    if (text.trim() === "") this.closeBlock();
-    else if (this.#redrawn || !text.startsWith("To:") || !this.#address(text)) this.#bodyRow();
+    const row = this.#row.subarray(0, this.#length);
+    // A block that cannot be sent any more still swallows its rows: nothing of them is decoded.
+    const dead = this.#block?.bad !== undefined;
+    if (!row.some((byte) => byte > 0x20)) this.closeBlock();
+    else if (this.#redrawn || !ADDRESS.every((byte, i) => row[i] === byte)) {
+      if (!dead) this.#bodyRow();
+    } else if (!this.#address(lenient.decode(row)) && !dead) this.#bodyRow();
     this.#newRow("start");
   }
 

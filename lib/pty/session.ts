@@ -1,6 +1,11 @@
 /** One worker on one pseudo-terminal (B-01). */
+import { TamqError } from "../base/errors.ts";
 import {
   closeFd,
+  EACCES,
+  ENOENT,
+  ENOEXEC,
+  errnoText,
   type ExitStatus,
   foregroundGroup,
   openPidfd,
@@ -40,8 +45,13 @@ export class Session {
     readonly slave: number,
   ) {}
 
-  /** Errors as `spawnOnTerminal` gives them; nothing is left open then. */
+  /**
+   * Errors: `command_invalid`, `directory_missing`, `command_not_found`, `command_not_executable`,
+   * `spawn_failed`, `terminal_error`; nothing is left open then.
+   */
   static start(options: SessionOptions): Session {
+    checkCommand(options.command);
+    requireDirectory(options.directory);
     const { master, slavePath } = openPty(options.size);
     let slave = -1;
     try {
@@ -49,6 +59,7 @@ export class Session {
       if (options.termios !== undefined) setTermios(master, options.termios);
       const { command, directory, env } = options;
       const pid = spawnOnTerminal({ command, directory, env, slavePath });
+      if (pid < 0) throw spawnError(command[0]!, -pid);
       return new Session(master, pid, openPidfd(pid), slave);
     } catch (error) {
       closeFd(slave);
@@ -86,4 +97,42 @@ export class Session {
     closeFd(this.master);
     closeFd(this.pidfd);
   }
+}
+
+function checkCommand(command: readonly string[]): void {
+  if ((command[0] ?? "") !== "" && !command.some((word) => word.includes("\0"))) return;
+  throw new TamqError("INVALID_ARGUMENT", "command_invalid", "the command is empty or holds a NUL");
+}
+
+function requireDirectory(directory: string): void {
+  try {
+    if (Deno.statSync(directory).isDirectory) return;
+  } catch { /* told below */ }
+  throw new TamqError(
+    "NOT_FOUND",
+    "directory_missing",
+    `${directory} is not a directory that can be entered`,
+    { hint: "check the path in the gita registry: gita ll" },
+  );
+}
+
+function spawnError(program: string, errno: number): TamqError {
+  if (errno === ENOENT) {
+    return new TamqError("NOT_FOUND", "command_not_found", `command "${program}" not found`, {
+      hint: "give a program that is on PATH, or its full path",
+    });
+  }
+  if (errno === EACCES || errno === ENOEXEC) {
+    return new TamqError(
+      "INVALID_ARGUMENT",
+      "command_not_executable",
+      `command "${program}" cannot be run: ${errnoText(errno)}`,
+      { hint: "check its execute permission and its first line" },
+    );
+  }
+  return new TamqError(
+    "UNAVAILABLE",
+    "spawn_failed",
+    `cannot start "${program}": ${errnoText(errno)}`,
+  );
 }

@@ -2,11 +2,11 @@
  * Everything between one worker's bytes and its messages: observes output and keys, decides the
  * gate, injects. Knows nothing of the service; its owner takes the blocks and hands in envelopes.
  */
-import type { Clock } from "../base/clock.ts";
+import { type Clock, within } from "../base/clock.ts";
 import type { Mode } from "../model/endpoint.ts";
 import { type Envelope, parseAddress, unknownAddress } from "../model/envelope.ts";
 import type { Provenance } from "../model/message.ts";
-import { getTermios, sendSignal, SIGWINCH } from "../pty_ffi.ts";
+import { getSize, getTermios } from "../pty_ffi.ts";
 import { ExpectedEchoes } from "./echo.ts";
 import { type Foreground, foreground } from "./foreground.ts";
 import { Gate, type GateState } from "./gate.ts";
@@ -36,6 +36,8 @@ export interface WindowOptions {
 
 /** How long a delivery waits for the gate that closed after the service looked, milliseconds. */
 const GATE_WAIT_MS = 10_000;
+/** How long a shell may take to notice a window change, milliseconds; usually it takes one. */
+const REDRAW_MS = 50;
 
 export class WorkerWindow implements RelayHooks {
   readonly #o: WindowOptions;
@@ -50,6 +52,7 @@ export class WorkerWindow implements RelayHooks {
   #tokens: Token[] = [];
   #relay: Relay | undefined;
   #broken = false;
+  #nextOutput: PromiseWithResolvers<void> | undefined;
 
   constructor(options: WindowOptions) {
     this.#o = options;
@@ -108,7 +111,7 @@ export class WorkerWindow implements RelayHooks {
       sendWorker: (bytes, ms, tail) => this.#relay!.sendWorker(bytes, ms, tail),
       pushWorker: (bytes) => this.#relay!.pushWorker(bytes),
       sendTerminal: (bytes, ms) => this.#relay!.sendTerminal(bytes, ms),
-      redraw: (group) => sendSignal(-group, SIGWINCH),
+      redraw: () => this.#redraw(),
     });
   }
 
@@ -119,6 +122,7 @@ export class WorkerWindow implements RelayHooks {
 
   output(chunk: Uint8Array): void {
     const hidden = this.#modes.alternateScreen;
+    this.#nextOutput?.resolve();
     this.#lines.feed(chunk);
     if (this.gate.starting) this.gate.output();
     else if (hidden !== this.#modes.alternateScreen) this.gate.touch();
@@ -164,6 +168,21 @@ export class WorkerWindow implements RelayHooks {
 
   #foreground(): Foreground {
     return foreground(this.#o.session.master, this.#o.session.pid);
+  }
+
+  /**
+   * A shell paints its prompt again when its window changed – readline only when the size really
+   * did, so a signal alone is not enough. One row less, then the true size.
+   */
+  async #redraw(): Promise<void> {
+    const { session, clock } = this.#o;
+    const size = getSize(session.master);
+    if (size === undefined) return;
+    this.#nextOutput = Promise.withResolvers<void>();
+    session.resize({ ...size, rows: size.rows > 1 ? size.rows - 1 : 2 });
+    await within(clock, REDRAW_MS, this.#nextOutput.promise, () => {});
+    this.#nextOutput = undefined;
+    this.#relay!.resize();
   }
 
   #operatorLine(line: string): void {

@@ -122,13 +122,19 @@ export class TestTerminal {
       await this.#poll.wait();
       hushBell(this.#bell);
       if (this.#paused || this.#closed) continue;
-      const n = readFd(this.master, this.#chunk);
-      if (n <= 0) continue;
+      this.drain();
+      this.nudge();
+    }
+  }
+
+  /** Takes what is there now. */
+  drain(): void {
+    for (let n; (n = readFd(this.master, this.#chunk)) > 0;) {
       const chunk = this.#chunk.subarray(0, n);
       this.bytes += n;
       this.onChunk(chunk);
       if (this.keepText) this.text += this.#decoder.decode(chunk, { stream: true });
-      this.nudge();
+      if (this.#paused) return;
     }
   }
 
