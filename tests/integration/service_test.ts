@@ -1,5 +1,6 @@
 /** The service as a process of its own. */
 import assert from "node:assert/strict";
+import { systemClock } from "../../lib/base/clock.ts";
 import type { TamqError } from "../../lib/base/errors.ts";
 import { call, findSocket } from "../../lib/client.ts";
 import { readHolder } from "../../lib/ipc/lock.ts";
@@ -267,6 +268,46 @@ Deno.test("[L-03] SIGTERM: in order, with a receipt, and everything is free afte
       }
     });
   }
+});
+
+Deno.test("[L-03] [L-04] SIGTERM under load: what was answered is stored, the rest is told, in good time", async () => {
+  await withService(async (service) => {
+    const { settings } = service;
+    const acknowledged = new Map<string, string>();
+    const refusals = new Set<string>();
+    const enough = Promise.withResolvers<void>();
+    const client = async (name: number) => {
+      for (let n = 0; refusals.size === 0 || n === 0; n++) {
+        try {
+          const key = `${name}-${n}`;
+          const { message_id } = await call(settings.socket, "send", sendRequest(key));
+          acknowledged.set(key, message_id);
+          if (acknowledged.size > 200) enough.resolve();
+        } catch (error) {
+          refusals.add((error as TamqError).code);
+        }
+      }
+    };
+    const clients = Array.from({ length: 16 }, (_, i) => client(i));
+    await enough.promise;
+    const began = systemClock.monotonic();
+    service.kill("SIGTERM");
+    await Promise.all(clients);
+    assert.equal((await service.ended()).code, 0);
+    assert.ok(systemClock.monotonic() - began < settings.graceMs);
+    assert.equal(service.log.at(-1)!.clean, true);
+    assert.deepEqual([...refusals], ["UNAVAILABLE"]);
+    const { DatabaseSync } = await import("node:sqlite");
+    const db = new DatabaseSync(settings.database, { readOnly: true });
+    try {
+      const rows = db.prepare("SELECT message_id, idempotency_key FROM messages").all();
+      const stored = new Map(rows.map((r) => [r.idempotency_key, r.message_id]));
+      for (const [key, id] of acknowledged) assert.equal(stored.get(key), id);
+      assert.equal(stored.size, acknowledged.size, "nobody was left without an answer");
+    } finally {
+      db.close();
+    }
+  });
 });
 
 Deno.test("[L-02] a live service is never displaced, whatever the shells believe", async () => {
