@@ -3,6 +3,7 @@
  * schema of the file are imported only when there is a file: ordinary verbs start without them.
  */
 import { TamqError } from "./base/errors.ts";
+import { importLate } from "./base/late.ts";
 import { DEFAULT_POLICY, type DeliveryPolicy } from "./model/retry_schedule.ts";
 
 export interface Settings {
@@ -44,6 +45,11 @@ export interface FileSettings {
     ack_seconds?: number;
     ready_seconds?: number;
   };
+}
+
+/** What is used of `config_schema.ts`. */
+interface ConfigSchema {
+  parseConfig(text: string, file: string): FileSettings;
 }
 
 const DEFAULT_STATEHUB = "http://127.0.0.1:8000";
@@ -112,6 +118,6 @@ async function readConfig(file: string, required: boolean): Promise<FileSettings
       cause,
     });
   }
-  const { parseConfig } = await import("./config_schema.ts");
+  const { parseConfig } = await importLate<ConfigSchema>("config_schema");
   return parseConfig(text, file);
 }

@@ -1,10 +1,8 @@
-/** Builds a command of the table: typed flags, help with examples, an implementation loaded late. */
-import {
-  buildCommand,
-  type Command,
-  type FlagParametersForType,
-  type TypedCommandPositionalParameters,
-} from "@stricli/core";
+/**
+ * What a command of the table is: plain data, typed against its implementation. Two parsers read it:
+ * the quick one for well-formed lines, stricli for everything else (help, complaints, completion).
+ */
+import type { FlagParametersForType, TypedCommandPositionalParameters } from "@stricli/core";
 import type { CliContext } from "./context.ts";
 import { report } from "./errors.ts";
 
@@ -20,7 +18,7 @@ export interface Example {
   readonly does: string;
 }
 
-export interface CommandSpec<FLAGS, ARGS extends readonly unknown[]> {
+interface Description {
   /** One line without a full stop, for the list of commands. */
   readonly brief: string;
   /** Paragraphs between synopsis and examples. */
@@ -28,6 +26,9 @@ export interface CommandSpec<FLAGS, ARGS extends readonly unknown[]> {
   /** Synopsis after `tamq VERB`. */
   readonly usage: readonly string[];
   readonly examples: readonly Example[];
+}
+
+export interface CommandSpec<FLAGS, ARGS extends readonly unknown[]> extends Description {
   readonly parameters: NoInfer<
     & {
       readonly flags: FlagParametersForType<FLAGS, CliContext>;
@@ -39,36 +40,70 @@ export interface CommandSpec<FLAGS, ARGS extends readonly unknown[]> {
   readonly load: () => Promise<{ readonly default: Verb<FLAGS, ARGS> }>;
 }
 
+/** One option, as far as both parsers need to know. */
+export interface Option {
+  readonly kind: "boolean" | "parsed" | "enum" | "counter";
+  readonly optional?: boolean;
+  readonly hidden?: boolean;
+  readonly default?: unknown;
+  readonly variadic?: boolean | string;
+  readonly values?: readonly string[];
+  readonly parse?: (this: CliContext, input: string) => unknown;
+}
+
+export interface Argument {
+  readonly optional?: boolean;
+  readonly default?: string;
+  readonly parse: (this: CliContext, input: string) => unknown;
+}
+
+export type Arguments =
+  | { readonly kind: "tuple"; readonly parameters: readonly Argument[] }
+  | {
+    readonly kind: "array";
+    readonly parameter: Argument;
+    readonly minimum?: number;
+    readonly maximum?: number;
+  };
+
+/** A command whose types were checked where it was declared. */
+export interface AnyCommand extends Description {
+  readonly parameters: {
+    readonly flags: Readonly<Record<string, Option>>;
+    readonly aliases?: Readonly<Record<string, string>>;
+    readonly positional?: Arguments;
+  };
+  readonly load: () => Promise<{ readonly default: Verb<unknown, readonly unknown[]> }>;
+}
+
+/** Declares a command: flags and arguments must be those of its implementation. */
 export function command<const FLAGS, const ARGS extends readonly unknown[]>(
   spec: CommandSpec<FLAGS, ARGS>,
-): Command<CliContext> {
+): AnyCommand {
   const parameters = {
     ...spec.parameters,
     // Without a prototype, so that `--constructor` is an unknown option like any other.
     flags: Object.assign(Object.create(null), spec.parameters.flags),
   };
-  const examples = spec.examples.map(({ run, does }) => `  ${run}\n      ${does}`).join("\n");
-  return buildCommand({
-    parameters: parameters as never,
-    docs: {
-      brief: spec.brief,
-      customUsage: [...spec.usage],
-      fullDescription: `${spec.details ?? `${spec.brief}.`}\n\nEXAMPLES\n${examples}`,
-    },
-    loader: async () => {
-      const verb = (await spec.load()).default;
-      return async function (this: CliContext, given: FLAGS, ...args: ARGS): Promise<void> {
-        let status: number;
-        try {
-          status = (await verb.call(this, given, ...args)) ?? 0;
-          await this.flush();
-        } catch (error) {
-          status = await failed(this, error, (given as { json?: boolean }).json === true);
-        }
-        this.process.exitCode = status;
-      } as never;
-    },
-  }) as Command<CliContext>;
+  return { ...spec, parameters } as unknown as AnyCommand;
+}
+
+/** Runs the implementation; sets the exit status and never throws. */
+export async function runVerb(
+  context: CliContext,
+  command: AnyCommand,
+  flags: object,
+  args: readonly unknown[],
+): Promise<void> {
+  let status: number;
+  try {
+    const verb = (await command.load()).default;
+    status = (await verb.call(context, flags, ...args)) ?? 0;
+    await context.flush();
+  } catch (error) {
+    status = await failed(context, error, (flags as { json?: boolean }).json === true);
+  }
+  context.process.exitCode = status;
 }
 
 /** What was printed before the failure still goes out, and goes first. */

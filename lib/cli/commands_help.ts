@@ -1,6 +1,7 @@
 /** Commands that explain: guide, help, completion. */
 import { command } from "./command.ts";
-import type { Shell } from "./completion.ts";
+import { late } from "./late.ts";
+import type { Shell } from "./completion_scripts.ts";
 import { HELP_TOPICS } from "./help_topics.ts";
 
 type NoFlags = Record<never, never>;
@@ -10,7 +11,7 @@ export const guide = command<NoFlags, []>({
   usage: [""],
   examples: [{ run: "tamq guide >> AGENTS.md", does: "adds it to a repository's instructions" }],
   parameters: { flags: {} },
-  load: () => import("./verbs/guide.ts"),
+  load: () => late("cli/verbs/guide"),
 });
 
 export const help = command<NoFlags, [string?]>({
@@ -33,7 +34,7 @@ export const help = command<NoFlags, [string?]>({
       }],
     },
   },
-  load: () => import("./verbs/help.ts"),
+  load: () => late("cli/verbs/help"),
 });
 
 const SHELLS: readonly Shell[] = ["bash", "zsh", "fish"];
@@ -62,5 +63,5 @@ export const completion = command<NoFlags, [Shell]>({
       }],
     },
   },
-  load: () => import("./verbs/completion.ts"),
+  load: () => late("cli/verbs/completion"),
 });

@@ -1,6 +1,7 @@
 /** Commands about messages. */
 import { STATES } from "../model/message.ts";
 import { command } from "./command.ts";
+import { late } from "./late.ts";
 import { count, flag, json, messageId, repo, text } from "./parameters.ts";
 import type { HistoryFlags } from "./verbs/history.ts";
 import type { SendFlags } from "./verbs/send.ts";
@@ -40,7 +41,7 @@ Prints the message id. The message is queued durably when the command returns.`,
       maximum: 1,
     },
   },
-  load: () => import("./verbs/send.ts"),
+  load: () => late("cli/verbs/send"),
 });
 
 export const message = command<JsonFlag, [string]>({
@@ -48,7 +49,7 @@ export const message = command<JsonFlag, [string]>({
   usage: ["[--json] ID"],
   examples: [{ run: "tamq message 06zz…", does: "everything known about it" }],
   parameters: { flags: { json }, positional: idArgument },
-  load: () => import("./verbs/message.ts"),
+  load: () => late("cli/verbs/message"),
 });
 
 export const history = command<HistoryFlags, []>({
@@ -89,7 +90,7 @@ TIME is RFC 3339 (2030-01-31T09:00:00Z), a local date or date and time (2030-01-
     },
     aliases: { n: "limit" },
   },
-  load: () => import("./verbs/history.ts"),
+  load: () => late("cli/verbs/history"),
 });
 
 export const ack = command<JsonFlag, [string]>({
@@ -97,7 +98,7 @@ export const ack = command<JsonFlag, [string]>({
   usage: ["[--json] ID"],
   examples: [{ run: "tamq ack 06zz…", does: "also late: an acknowledgement always wins" }],
   parameters: { flags: { json }, positional: idArgument },
-  load: () => import("./verbs/ack.ts"),
+  load: () => late("cli/verbs/ack"),
 });
 
 export const retry = command<JsonFlag, [string]>({
@@ -105,7 +106,7 @@ export const retry = command<JsonFlag, [string]>({
   usage: ["[--json] ID"],
   examples: [{ run: "tamq retry 06zz…", does: "its attempts start over" }],
   parameters: { flags: { json }, positional: idArgument },
-  load: () => import("./verbs/retry.ts"),
+  load: () => late("cli/verbs/retry"),
 });
 
 export const cancel = command<JsonFlag, [string]>({
@@ -113,5 +114,5 @@ export const cancel = command<JsonFlag, [string]>({
   usage: ["[--json] ID"],
   examples: [{ run: "tamq cancel 06zz…", does: "only before a delivery has begun" }],
   parameters: { flags: { json }, positional: idArgument },
-  load: () => import("./verbs/cancel.ts"),
+  load: () => late("cli/verbs/cancel"),
 });

@@ -1,5 +1,6 @@
 /** Commands about the message service itself. */
 import { command } from "./command.ts";
+import { late } from "./late.ts";
 import { flag, json } from "./parameters.ts";
 import type { JsonFlag } from "./verbs/service.ts";
 import type { ServeFlags } from "./verbs/serve.ts";
@@ -20,7 +21,7 @@ export const serve = command<ServeFlags, []>({
       detachedChild: flag("What --detach starts", true),
     },
   },
-  load: () => import("./verbs/serve.ts"),
+  load: () => late("cli/verbs/serve"),
 });
 
 export const stop = command<JsonFlag, []>({
@@ -28,7 +29,7 @@ export const stop = command<JsonFlag, []>({
   usage: ["[--json]"],
   examples: [{ run: "tamq stop", does: "ends the service within its grace period" }],
   parameters: { flags: { json } },
-  load: () => import("./verbs/stop.ts"),
+  load: () => late("cli/verbs/stop"),
 });
 
 export const status = command<JsonFlag, []>({
@@ -42,7 +43,7 @@ part is well, 1 when a part is not, 3 when the service does not answer.`,
     { run: "tamq status --json", does: "one object, for programs" },
   ],
   parameters: { flags: { json } },
-  load: () => import("./verbs/status.ts"),
+  load: () => late("cli/verbs/status"),
 });
 
 export const ping = command<JsonFlag, []>({
@@ -50,7 +51,7 @@ export const ping = command<JsonFlag, []>({
   usage: ["[--json]"],
   examples: [{ run: "tamq ping && echo alive", does: "status 0 when it answers, else 3" }],
   parameters: { flags: { json } },
-  load: () => import("./verbs/ping.ts"),
+  load: () => late("cli/verbs/ping"),
 });
 
 export const dbVersion = command<JsonFlag, []>({
@@ -58,5 +59,5 @@ export const dbVersion = command<JsonFlag, []>({
   usage: ["[--json]"],
   examples: [{ run: "tamq db-version", does: "works with the service stopped" }],
   parameters: { flags: { json } },
-  load: () => import("./verbs/db_version.ts"),
+  load: () => late("cli/verbs/db_version"),
 });

@@ -1,6 +1,7 @@
 /** Commands about windows: opening them and what runs in them. */
 import { MODES } from "../model/endpoint.ts";
 import { command } from "./command.ts";
+import { late } from "./late.ts";
 import { flag, json, repoArgument, text } from "./parameters.ts";
 import type { BrokerFlags } from "./verbs/broker.ts";
 import type { StartFlags } from "./verbs/start.ts";
@@ -43,7 +44,7 @@ write --command "sh -c '...'".`,
     aliases: { c: "command" },
     positional: { kind: "array", parameter: repoArgument, minimum: 1 },
   },
-  load: () => import("./verbs/start.ts"),
+  load: () => late("cli/verbs/start"),
 });
 
 export const broker = command<BrokerFlags, string[]>({
@@ -65,7 +66,7 @@ export const broker = command<BrokerFlags, string[]>({
       minimum: 1,
     },
   },
-  load: () => import("./verbs/broker.ts"),
+  load: () => late("cli/verbs/broker"),
 });
 
 export const endpoints = command<JsonFlag, []>({
@@ -76,7 +77,7 @@ export const endpoints = command<JsonFlag, []>({
     { run: "tamq endpoints --json", does: "one endpoint a line" },
   ],
   parameters: { flags: { json } },
-  load: () => import("./verbs/endpoints.ts"),
+  load: () => late("cli/verbs/endpoints"),
 });
 
 export const who = command<JsonFlag, []>({
@@ -84,5 +85,5 @@ export const who = command<JsonFlag, []>({
   usage: ["[--json]"],
   examples: [{ run: "tamq who", does: "whom you can write to now" }],
   parameters: { flags: { json } },
-  load: () => import("./verbs/who.ts"),
+  load: () => late("cli/verbs/who"),
 });

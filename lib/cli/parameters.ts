@@ -1,5 +1,6 @@
 /** Options and arguments that several commands share, with their parsers and completions. */
 import type { CliContext } from "./context.ts";
+import { late } from "./late.ts";
 
 /** `--json` of every command that prints records. */
 export const json = {
@@ -48,7 +49,7 @@ export const messageId = {
 } as const;
 
 async function repoNames(this: CliContext, partial: string): Promise<string[]> {
-  const { gitaRegistry } = await import("../gita.ts");
+  const { gitaRegistry } = await late("gita");
   try {
     const registry = gitaRegistry(this.env);
     const names = registry.names().filter((name) => name.startsWith(partial));

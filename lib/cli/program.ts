@@ -2,8 +2,7 @@
  * THE command table: name, brief, options, arguments, examples. Parsing, help and completion derive
  * from it; each implementation is imported when its command runs, not before.
  */
-import { buildRouteMap, type Command } from "@stricli/core";
-import type { CliContext } from "./context.ts";
+import type { AnyCommand } from "./command.ts";
 import * as explain from "./commands_help.ts";
 import * as messages from "./commands_messages.ts";
 import * as service from "./commands_service.ts";
@@ -17,8 +16,11 @@ export const GROUPS: readonly (readonly [string, readonly string[]])[] = [
   ["Help", ["guide", "help", "completion"]],
 ];
 
+/** Commands that are for tamq itself to call. */
+export const HIDDEN: readonly string[] = ["broker"];
+
 /** Every command by the name it is called. */
-export const COMMANDS: Readonly<Record<string, Command<CliContext>>> = Object.assign(
+export const COMMANDS: Readonly<Record<string, AnyCommand>> = Object.assign(
   Object.create(null), // `tamq constructor` is no command
   {
     start: windows.start,
@@ -41,9 +43,3 @@ export const COMMANDS: Readonly<Record<string, Command<CliContext>>> = Object.as
     completion: explain.completion,
   },
 );
-
-export const routes = buildRouteMap<string, CliContext>({
-  routes: COMMANDS,
-  aliases: Object.create(null),
-  docs: { brief: "Durable messages between workers in tmux windows", hideRoute: { broker: true } },
-});

@@ -5,6 +5,7 @@ import type { MessageState } from "../../model/message.ts";
 import type { WireMessage } from "../../protocol/schema.ts";
 import type { Verb } from "../command.ts";
 import type { CliContext } from "../context.ts";
+import { late } from "../late.ts";
 import { messageEntry } from "../render.ts";
 import { parseTime } from "../times.ts";
 
@@ -43,8 +44,8 @@ const history: Verb<HistoryFlags> = async function (flags) {
     until: time("until"),
   };
   const settings = await loadSettings(this.env);
-  const { openForReading } = await import("../../store/store.ts");
-  const { readHistory } = await import("../../store/history.ts");
+  const { openForReading } = await late("store/store");
+  const { readHistory } = await late("store/history");
   let db: ReturnType<typeof openForReading>;
   try {
     db = openForReading(settings.database, { busyTimeoutMs: settings.busyTimeoutMs });

@@ -3,6 +3,7 @@ import { TamqError } from "../../base/errors.ts";
 import { loadSettings } from "../../config.ts";
 import type { Verb } from "../command.ts";
 import type { CliContext } from "../context.ts";
+import { late } from "../late.ts";
 import { messageDetails } from "../render.ts";
 import { ask, type JsonFlag } from "./service.ts";
 
@@ -20,8 +21,8 @@ export default message;
 
 async function fromDatabase(context: CliContext, id: string) {
   const { database, busyTimeoutMs } = await loadSettings(context.env);
-  const { openForReading } = await import("../../store/store.ts");
-  const { readMessage } = await import("../../store/history.ts");
+  const { openForReading } = await late("store/store");
+  const { readMessage } = await late("store/history");
   let db: ReturnType<typeof openForReading>;
   try {
     db = openForReading(database, { busyTimeoutMs });

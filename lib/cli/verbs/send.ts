@@ -9,6 +9,7 @@ import type { BodyRefusal } from "../../model/body.ts";
 import type { Verb } from "../command.ts";
 import { type CliContext, readAtMost } from "../context.ts";
 import { usageError } from "../errors.ts";
+import { late } from "../late.ts";
 import { ask } from "./service.ts";
 
 export interface SendFlags {
@@ -92,7 +93,7 @@ async function parseBlock(context: CliContext, text: string) {
 }
 
 async function registeredNames(context: CliContext): Promise<readonly string[]> {
-  const { gitaRegistry } = await import("../../gita.ts");
+  const { gitaRegistry } = await late("gita");
   try {
     return gitaRegistry(context.env).names();
   } catch (error) {

@@ -1,0 +1,174 @@
+/**
+ * stricli over the command table: help, complaints, completion, and every line that the quick parser
+ * leaves. The one place that knows stricli's own statuses.
+ */
+import {
+  AliasNotFoundError,
+  type Application,
+  ArgumentParseError,
+  buildApplication,
+  buildCommand,
+  buildRouteMap,
+  type Command,
+  EnumValidationError,
+  ExitCode,
+  FlagNotFoundError,
+  run,
+  type StricliIntegration,
+  text_en,
+  UnexpectedFlagError,
+  UnexpectedPositionalError,
+  UnsatisfiedFlagError,
+  UnsatisfiedPositionalError,
+} from "@stricli/core";
+import { errorText } from "../base/errors.ts";
+import { type AnyCommand, runVerb } from "./command.ts";
+import type { CliContext } from "./context.ts";
+import { report, usageError } from "./errors.ts";
+import { EXIT } from "./exit_codes.ts";
+import { COMMANDS, HIDDEN } from "./program.ts";
+import { VERSION } from "./version.ts";
+
+/** Runs `inputs`, whose first word is the verb; returns the exit status. */
+export async function runApplication(
+  context: CliContext,
+  inputs: readonly string[],
+  json: boolean,
+): Promise<number> {
+  await run(application(context, inputs[0]!, json), inputs, context);
+  const code = context.process.exitCode;
+  if (typeof code !== "number") return EXIT.ok;
+  if (code === ExitCode.InvalidArgument || code === ExitCode.UnknownCommand) return EXIT.usage;
+  return code < 0 ? EXIT.failure : code;
+}
+
+function build(spec: AnyCommand): Command<CliContext> {
+  const examples = spec.examples.map(({ run, does }) => `  ${run}\n      ${does}`).join("\n");
+  return buildCommand({
+    parameters: spec.parameters as never, // checked where it was declared
+    docs: {
+      brief: spec.brief,
+      customUsage: [...spec.usage],
+      fullDescription: `${spec.details ?? `${spec.brief}.`}\n\nEXAMPLES\n${examples}`,
+    },
+    func: function (this: CliContext, flags: object, ...args: readonly unknown[]) {
+      return runVerb(this, spec, flags, args);
+    } as never,
+  }) as Command<CliContext>;
+}
+
+function routes() {
+  const commands: Record<string, Command<CliContext>> = Object.create(null);
+  for (const [name, spec] of Object.entries(COMMANDS)) commands[name] = build(spec);
+  return buildRouteMap<string, CliContext>({
+    routes: commands,
+    aliases: Object.create(null),
+    docs: {
+      brief: "Durable messages between workers in tmux windows",
+      hideRoute: Object.fromEntries(HIDDEN.map((name) => [name, true])),
+    },
+  });
+}
+
+/** The application; `verb` and `json` only shape its complaints. */
+export function application(
+  context: CliContext,
+  verb: string,
+  json = false,
+): Application<CliContext> {
+  // stricli asks for a text per complaint and prints them all. One is enough, and `report` prints
+  // it; stricli gets an empty text, which its stream drops.
+  let complained = false;
+  const complain = (error: unknown) => {
+    if (!complained) report(context, error, json);
+    complained = true;
+    return "";
+  };
+  return buildApplication<CliContext>(
+    routes(),
+    {
+      name: "tamq",
+      scanner: { caseStyle: "allow-kebab-for-camel", allowArgumentEscapeSequence: true },
+      documentation: { disableAnsiColor: true },
+      localization: {
+        text: {
+          ...text_en,
+          headers: { ...text_en.headers, flags: "OPTIONS" },
+          briefs: { ...text_en.briefs, argumentEscapeSequence: "What follows is no option" },
+          noCommandRegisteredForInput: ({ input, corrections }) => {
+            const like = corrections.map((name) => name.replaceAll("`", '"')).join(" or ");
+            const hint = like === "" ? "see: tamq --help" : `did you mean ${like}?`;
+            return complain(usageError(`unknown command "${input}"`, hint));
+          },
+          exceptionWhileParsingArguments: (error) =>
+            complain(usageError(parseComplaint(error), `see: tamq ${verb} --help`)),
+          exceptionWhileRunningCommand: complain,
+        },
+      },
+    },
+    { help: helpFlag, version: versionFlag },
+  );
+}
+
+const versionFlag: StricliIntegration<CliContext> = {
+  flag: {
+    brief: "Print the version",
+    aliases: ["V"],
+    global: true,
+    complete: true,
+    run() {
+      this.process.stdout.write(`tamq ${VERSION}\n`);
+    },
+  },
+};
+
+const helpFlag: StricliIntegration<CliContext> = {
+  flag: {
+    brief: "Print this help",
+    aliases: ["h"],
+    global: true,
+    complete: true,
+    defaultForRouteMap: true,
+    run(app, { result, additionalFlags, text }) {
+      const page = result.target.formatHelp({
+        prefix: result.prefix,
+        additionalFlags,
+        includeArgumentEscapeSequenceFlag: true,
+        includeHidden: false,
+        config: app.config.documentation,
+        text,
+        ansiColor: false,
+      });
+      // A synopsis line for each of --help and --version would say nothing.
+      this.process.stdout.write(page.replace(/^ {2}tamq \S+ --(?:help|version)\n/gm, ""));
+    },
+  },
+};
+
+/** stricli's sentence in our tone: lower case, option names spelt as on the command line. */
+function parseComplaint(error: unknown): string {
+  if (error instanceof FlagNotFoundError) {
+    const like = error.corrections.map((name) => `--${name}`).join(" or ");
+    return `unknown option --${error.input}${like ? `; did you mean ${like}?` : ""}`;
+  }
+  if (error instanceof AliasNotFoundError) return `unknown option -${error.input}`;
+  if (error instanceof ArgumentParseError) {
+    const name = error.externalFlagNameOrPlaceholder;
+    const where = /^[A-Z]/.test(name) ? name : `--${name}`;
+    return `"${error.input}" is no ${where}: ${errorText(error.exception)}`;
+  }
+  if (error instanceof UnsatisfiedFlagError) {
+    return `option --${error.externalFlagName} needs a value`;
+  }
+  if (error instanceof UnsatisfiedPositionalError) {
+    return `argument ${error.placeholder} is missing`;
+  }
+  if (error instanceof UnexpectedPositionalError) return `unexpected argument "${error.input}"`;
+  if (error instanceof UnexpectedFlagError) {
+    return `option --${error.externalFlagName} is given twice`;
+  }
+  if (error instanceof EnumValidationError) {
+    return `--${error.externalFlagName} is one of ${error.values.join(", ")}, not "${error.input}"`;
+  }
+  return errorText(error);
+}

@@ -1,0 +1,61 @@
+/** The completion scripts of `tamq completion`; each asks the hidden command `tamq __complete`. */
+
+export type Shell = "bash" | "zsh" | "fish";
+
+export function completionScript(shell: Shell): string {
+  return SCRIPTS[shell];
+}
+
+const SCRIPTS: Readonly<Record<Shell, string>> = {
+  // Words come from the line itself, not from COMP_WORDS: bash splits those at ":" and "=". xargs
+  // undoes the quoting without running anything that stands in the line.
+  bash: String.raw`# bash completion of tamq
+_tamq() {
+  local line=${"$"}{COMP_LINE:0:COMP_POINT} quote word brief prefix i
+  local -a words
+  for quote in '' \' \"; do
+    mapfile -d '' -t words < <(
+      printf '%s' "$line$quote" | xargs printf '%s\0' 2>/dev/null && printf 'read\0')
+    [[ ${"$"}{words[-1]-} == read ]] && break
+  done
+  [[ ${"$"}{words[-1]-} == read ]] || return 0
+  unset 'words[-1]'
+  [[ -z $quote && $line == *[[:space:]] && $line != *\\[[:space:]] ]] && words+=('')
+  (( ${"$"}{#words[@]} > 1 )) || words+=('')
+  # Outside quotes bash replaces only what follows the last of these characters.
+  printf -v prefix '%q' "${"$"}{words[-1]}"
+  if [[ -z $quote && $prefix == *[:=@]* ]]; then
+    prefix=${"$"}{prefix%"${"$"}{prefix##*[:=@]}"}
+  else
+    prefix=
+  fi
+  COMPREPLY=()
+  while IFS=$'\t' read -r word brief; do
+    # Inside quotes the word stands as it is; one that holds the quote cannot.
+    if [[ -z $quote ]]; then printf -v word '%q' "$word"; elif [[ $word == *"$quote"* ]]; then continue; fi
+    COMPREPLY+=("${"$"}{word#"$prefix"}")
+  done < <(tamq __complete "${"$"}{words[@]:1}" 2>/dev/null)
+}
+complete -F _tamq tamq`,
+  zsh: String.raw`#compdef tamq
+_tamq() {
+  local line
+  local -a names briefs
+  while IFS= read -r line; do
+    names+=("${"$"}{line%%$'\t'*}")
+    briefs+=("${"$"}{line%%$'\t'*}  -- ${"$"}{line#*$'\t'}")
+  done < <(tamq __complete "${"$"}{(@Q)words[2,CURRENT-1]}" "${"$"}{(Q)PREFIX}" 2>/dev/null)
+  (( ${"$"}{#names} )) && compadd -l -d briefs -a names
+}
+if [[ ${"$"}{funcstack[1]} == _tamq ]]; then _tamq "$@"; else compdef _tamq tamq; fi`,
+  fish: String.raw`# fish completion of tamq
+function __tamq_complete
+    set -l words (commandline -xpc 2>/dev/null; or commandline -opc)
+    set -l raw (commandline -ct)
+    set -l current (string unescape -- $raw)
+    or set current (string trim --left --chars "'\"" -- $raw)
+    tamq __complete $words[2..-1] "$current" 2>/dev/null
+end
+complete -c tamq -e
+complete -c tamq -f -a '(__tamq_complete)'`,
+};
