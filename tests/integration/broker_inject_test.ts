@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import type { BrokerFrame } from "../../lib/protocol/schema.ts";
 import { withAttached } from "../helpers/broker.ts";
-import { TestTerminal } from "../helpers/pty.ts";
 import { withTempDir } from "../helpers/temp.ts";
 
 type Settle = Extract<BrokerFrame, { type: "settle" }>;
