@@ -242,7 +242,8 @@ export class AgentStatus {
     const own: boolean[] = [];
     for (const [i, row] of rows.entries()) {
       const { kind } = classify(row.text, screen);
-      if (kind === "reply" || (kind === "echo" && row.line !== composer)) {
+      const echo = kind === "echo" && (composer === undefined || row.line < composer);
+      if (kind === "reply" || echo) {
         from = i;
         inWords = true;
       } else if (kind === "tool" || kind === "chrome" || kind === "echo") inWords = false;
@@ -269,11 +270,12 @@ export class AgentStatus {
     for (let i = rows.length - 1; i >= 0; i--) {
       const row = rows[i]!;
       const mark = prompt.exec(row.text) ?? prompt.exec(row.text + " ");
-      if (mark === null) {
-        const { kind } = classify(row.text, screen);
+      const { kind } = classify(row.text, screen);
+      if (mark === null || (screen.echoEveryRow && kind === "chrome")) {
         if (kind === "reply" || kind === "tool") return undefined;
         continue;
       }
+      if (screen.echoEveryRow) return this.#framedComposer(rows, i, prompt);
       const first = row.text.slice(mark[0].length);
       const texts = [first];
       let further = false;
@@ -289,6 +291,25 @@ export class AgentStatus {
       return { line: row.line, rows: texts, empty: (text === "" || hint) && !further };
     }
     return undefined;
+  }
+
+  /** Where each row of it is marked, the operator's line is the last run of marked rows. */
+  #framedComposer(rows: readonly ScreenRow[], last: number, prompt: RegExp) {
+    const texts: string[] = [];
+    let empty = true;
+    let line = rows[last]!.line;
+    for (let i = last; i >= 0; i--) {
+      const row = rows[i]!;
+      const mark = prompt.exec(row.text) ?? prompt.exec(row.text + " ");
+      if (mark === null || classify(row.text, this.#profile.screen).kind === "chrome") break;
+      const text = row.text.slice(mark[0].length).trim();
+      const hint = matches(this.#profile.screen.placeholders, text) ||
+        this.#source.isDim(row.line, mark[0].length);
+      if (text !== "" && !hint) empty = false;
+      texts.unshift(text);
+      line = row.line;
+    }
+    return { line, rows: texts, empty };
   }
 }
 

@@ -97,7 +97,7 @@ Deno.test("[B-06] unwrapping undoes greedy wrapping of a single line exactly", (
         } else rows.push(next);
       }
       const painted = rows.map((row, i) => ({ text: row, line: i }));
-      const rule = { width, wideAnywhere: false, atHyphens: false };
+      const rule = { width, wideAnywhere: false, breakAfter: "" };
       const lines = writtenLines(painted, rule, () => false);
       assert.deepEqual(lines.map((found) => found.text), [text]);
     }),

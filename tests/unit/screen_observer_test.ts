@@ -133,6 +133,39 @@ for (const look of LOOKS) {
     });
   });
 
+  test("[B-06] rows that follow the report of the end at once are waited for", async () => {
+    await observing({ profile: look }, async (seen) => {
+      const agent = new Painter(look);
+      await seen.feed(agent.start());
+      seen.settle();
+      await seen.feed(agent.begin("go") + agent.frame([], agent.replyRows("To:beta: first half")));
+      await seen.feed(agent.state("done"));
+      for (let i = 0; i < 3; i++) {
+        seen.clock.advance(60);
+        await seen.feed("\x1b[?25h"); // a cursor blinks meanwhile
+      }
+      await seen.feed(agent.frame(agent.replyRows("To:beta: first half, second half"), []));
+      seen.settle();
+      assert.deepEqual(seen.blocks, [{ target: "beta", body: "first half, second half" }]);
+    });
+  });
+
+  test("[B-06] a busy machine that reads late loses nothing of a turn that ended long ago", async () => {
+    await observing({ profile: look }, async (seen) => {
+      const agent = new Painter(look);
+      await seen.feed(agent.start());
+      seen.settle();
+      await seen.feed(agent.begin("go") + agent.finish("To:beta: hello") + "\x1b[?2026h");
+      for (let i = 0; i < 8; i++) {
+        seen.clock.advance(600);
+        await seen.feed("\x1b[?2026l\x1b[?2026h"); // frame after frame
+      }
+      await seen.feed("\x1b[?2026l");
+      seen.settle();
+      assert.deepEqual(seen.blocks, [{ target: "beta", body: "hello" }]);
+    });
+  });
+
   test("[B-05] an operator's half-typed address and a transcript from before are not sent", async () => {
     await observing({ profile: look }, async (seen) => {
       const agent = new Painter(look);
@@ -307,6 +340,21 @@ Deno.test("[B-06] a screen that is cleared and shows an old block anew: withheld
     assert.deepEqual(seen.notices, [
       { kind: "ambiguous", target: "beta", reason: "observation_ambiguous" },
     ]);
+  });
+});
+
+Deno.test("[B-06] on the alternate screen a block that a frame cuts off is withheld", async () => {
+  await observing({ profile: "codex" }, async (seen) => {
+    const agent = new Painter("codex");
+    const paint = (rows: string[]) => `\x1b[2J\x1b[H${rows.join("\r\n")}`;
+    const foot = ["\u2500".repeat(80), "› ", ""];
+    await seen.feed("\x1b[?1049h" + agent.state("idle") + paint(["", ...foot]));
+    seen.settle();
+    await seen.feed(agent.state("working"));
+    await seen.feed(paint(["› go", "", "• To:beta: cut", ...foot]) + agent.state("done"));
+    seen.settle();
+    assert.deepEqual(seen.blocks, []);
+    assert.deepEqual(seen.notices.map(({ kind }) => kind), ["alternate", "ambiguous"]);
   });
 });
 

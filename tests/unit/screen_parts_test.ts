@@ -73,7 +73,7 @@ Deno.test("[B-06] a mark tells trimming from clearing, resizing and switching aw
 });
 
 Deno.test("[B-06] a break is the writer's own where the next word would have fitted", () => {
-  const rule = { width: 30, wideAnywhere: false, atHyphens: false };
+  const rule = { width: 30, wideAnywhere: false, breakAfter: "" };
   const read = (rows: string[], more = {}) =>
     writtenLines(
       rows.map((text, line) => ({ text, line })),
@@ -92,7 +92,7 @@ Deno.test("[B-06] a break is the writer's own where the next word would have fit
   assert.deepEqual(texts(["日本語の文章日本語の文章日本語", "の続き"], { wideAnywhere: true }), [
     "日本語の文章日本語の文章日本語の続き",
   ]);
-  assert.deepEqual(texts(["this is how it goes with well-", "known words"], { atHyphens: true }), [
+  assert.deepEqual(texts(["this is how it goes with well-", "known words"], { breakAfter: "-" }), [
     "this is how it goes with well-known words",
   ]);
   // An address behind a full row: nobody can tell.

@@ -132,6 +132,59 @@ Deno.test("[B-09] a long paste's placeholder and a queued text are recognised", 
   });
 });
 
+Deno.test("[B-08] opencode: framed composer, its dialog, its start screen", async () => {
+  await observing({ profile: "opencode" }, async (seen) => {
+    const { status } = seen.observer;
+    const paint = (...rows: string[]) => seen.feed(`\x1b[?1049h\x1b[2J\x1b[H${rows.join("\r\n")}`);
+    const bar = `  ╹${"▀".repeat(70)}`;
+    const said = [
+      "  ┃",
+      "  ┃  From:a: hello",
+      "  ┃",
+      "",
+      "     Fine.",
+      "",
+      "     ▣  Build · Mock",
+      "",
+    ];
+    await paint(
+      "",
+      "      ┃",
+      '      ┃  Ask anything… "x"',
+      "      ┃",
+      "      ┃  Build · Mock Mock",
+      bar,
+    );
+    assert.deepEqual(status.reading(), { state: "ready", reason: "ready" });
+    assert.equal(status.promptEmpty(), true);
+    await paint(
+      ...said,
+      "  ┃",
+      "  ┃",
+      "  ┃",
+      "  ┃  Build · Mock Mock",
+      bar,
+      "   20  ctrl+p commands",
+    );
+    assert.equal(status.reading().state, "ready");
+    assert.equal(status.promptEmpty(), true);
+    await paint(...said, "  ┃", "  ┃  half typed", "  ┃", "  ┃  Build · Mock Mock", bar);
+    assert.equal(status.promptEmpty(), false);
+    assert.equal(status.composerHolds("half typed"), "whole");
+    await paint(
+      ...said,
+      "  ┃",
+      "  ┃  △ Permission required",
+      "  ┃",
+      "  ┃   Allow once   Reject",
+      "  ┃",
+    );
+    assert.deepEqual(status.reading(), { state: "blocked", reason: "screen_dialog" });
+    await paint(...said, "  ┃", "  ┃", "  ┃  Build · Mock Mock", bar, "   ⬝⬝⬝⬝ esc interrupt");
+    assert.deepEqual(status.reading(), { state: "busy", reason: "screen_busy" });
+  });
+});
+
 Deno.test("[B-08] recorded sessions: never ready while at work, ready at the end, title and turns followed", async () => {
   for (const [agent, name] of [["codex", "codex-inline"], ["gemini", "gemini"]] as const) {
     await observing({

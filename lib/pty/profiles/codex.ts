@@ -39,7 +39,7 @@ chrome = [
   '• Messages to be submitted', '  ↳ ', '⚠ ', '  Worked for .* • \d', '─{8,}', '[▀▄]{8,}',
 ]
 wraps_wide_anywhere = true
-wraps_at_hyphens = true
+break_after = '-'
 queued = '  ↳ '
 prompt = '› '
 placeholders = ['Ask Codex to do anything$']

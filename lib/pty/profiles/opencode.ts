@@ -22,12 +22,13 @@ rows = ['△ Permission required']
 [screen]
 # Its words carry no mark, five blanks only; each row of a user's text is framed.
 indent = 5
-echo = '  ┃ ?'
+echo = ' +┃ ?'
 echo_every_row = true
 tool = [' *[│└┌] ']
-chrome = [' +▣ ', ' *[─▀▄╹]{8,}']
-wraps_wide_anywhere = false
-prompt = '  ┃ '
+chrome = [' +▣ ', ' *[─▀▄╹]{8,}', ' +┃ +(Build|Plan) · ']
+wrap_margin = 2
+break_after = '-/'
+prompt = ' +┃ '
 placeholders = ['Ask anything']
 pasted = ['\[Pasted ~?\d+ lines']
 `;

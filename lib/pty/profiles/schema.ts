@@ -37,8 +37,8 @@ export interface Grammar {
   readonly wrapMargin: number;
   /** It breaks long lines between ideographs, not only at blanks. */
   readonly wrapsWideAnywhere: boolean;
-  /** It breaks long lines behind a hyphen inside a word. */
-  readonly wrapsAtHyphens: boolean;
+  /** It breaks long lines inside a word as well, behind any of these characters. */
+  readonly breakAfter: string;
   /** Starts the row where the operator types; capture 1, if any, is the text. */
   readonly prompt: RegExp | undefined;
   /** What an empty composer shows; dim text counts as one without being listed. */
@@ -145,7 +145,7 @@ const schema = z.strictObject({
     chrome: z.optional(patterns),
     wrap_margin: z.optional(z.int().check(z.minimum(0), z.maximum(40))),
     wraps_wide_anywhere: z.optional(z.boolean()),
-    wraps_at_hyphens: z.optional(z.boolean()),
+    break_after: z.optional(z.string().check(z.maxLength(16))),
     prompt: z.optional(pattern),
     placeholders: z.optional(patterns),
     pasted: z.optional(patterns),
@@ -268,7 +268,7 @@ function toProfile(file: ProfileFile): AgentProfile {
       chrome: (screen.chrome ?? []).map(atStart),
       wrapMargin: screen.wrap_margin ?? 0,
       wrapsWideAnywhere: screen.wraps_wide_anywhere ?? false,
-      wrapsAtHyphens: screen.wraps_at_hyphens ?? false,
+      breakAfter: screen.break_after ?? "",
       prompt: maybe(screen.prompt),
       placeholders: (screen.placeholders ?? []).map(atStart),
       pasted: (screen.pasted ?? []).map(free),

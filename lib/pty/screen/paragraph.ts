@@ -17,8 +17,8 @@ export interface WrapRule {
   readonly width: number;
   /** Breaks between ideographs as well, not only at blanks. */
   readonly wideAnywhere: boolean;
-  /** Breaks behind a hyphen between letters or digits as well. */
-  readonly atHyphens: boolean;
+  /** Breaks inside a word as well, behind any of these between letters or digits. */
+  readonly breakAfter: string;
 }
 
 export interface WrittenLine {
@@ -54,16 +54,16 @@ export function writtenLines(
 }
 
 function wraps(before: string, next: string, rule: WrapRule): boolean {
-  const word = rule.atHyphens ? firstSyllable(next) : firstWord(next);
+  const word = firstPiece(next, rule);
   const breakable = rule.wideAnywhere && word !== "" && cellWidth(word.codePointAt(0)!) === 2;
-  const joined = (breakable && isWideEnd(before)) || cutAtHyphen(before, next, rule);
+  const joined = (breakable && isWideEnd(before)) || cutInWord(before, next, rule);
   const needed = (joined ? 0 : 1) + (breakable ? 2 : textWidth(word));
   return textWidth(before) + needed > rule.width;
 }
 
 /** What stood between the two rows: a blank, or nothing where one word was cut. */
 function glue(before: string, next: string, rule: WrapRule): "" | " " {
-  if (cutAtHyphen(before, next, rule)) return "";
+  if (cutInWord(before, next, rule)) return "";
   const width = textWidth(before);
   const word = firstWord(next);
   const wide = word !== "" && cellWidth(word.codePointAt(0)!) === 2;
@@ -80,13 +80,27 @@ function firstWord(text: string): string {
   return /\S+/u.exec(text)?.[0] ?? "";
 }
 
-/** Up to the first place inside the word where it may be broken. */
-function firstSyllable(text: string): string {
-  return /[^\s]*?[\p{L}\p{N}]-(?=[\p{L}\p{N}])|\S+/u.exec(text)?.[0] ?? "";
+/** Up to the first place where the word may be broken. */
+function firstPiece(text: string, rule: WrapRule): string {
+  const word = firstWord(text);
+  for (let i = 1; i < word.length - 1; i++) {
+    if (breaksAt(word, i, rule)) return word.slice(0, i + 1);
+  }
+  return word;
 }
 
-function cutAtHyphen(before: string, next: string, rule: WrapRule): boolean {
-  return rule.atHyphens && /[\p{L}\p{N}]-$/u.test(before) && /^\s*[\p{L}\p{N}]/u.test(next);
+/** Whether the word may be broken behind the character at `i`. */
+function breaksAt(word: string, i: number, rule: WrapRule): boolean {
+  return rule.breakAfter.includes(word[i]!) && LETTER.test(word[i - 1]!) &&
+    LETTER.test(word[i + 1]!);
+}
+
+const LETTER = /^[\p{L}\p{N}\ud800-\udfff]$/u;
+
+function cutInWord(before: string, next: string, rule: WrapRule): boolean {
+  if (rule.breakAfter === "" || before.length < 2) return false;
+  const word = before.slice(-2) + (firstWord(next)[0] ?? " ");
+  return breaksAt(word, 1, rule);
 }
 
 function isWideEnd(text: string): boolean {

@@ -170,7 +170,7 @@ class Reader {
     const rule = {
       width: cols - grammar.indent - grammar.wrapMargin,
       wideAnywhere: grammar.wrapsWideAnywhere,
-      atHyphens: grammar.wrapsAtHyphens,
+      breakAfter: grammar.breakAfter,
     };
     const lines = writtenLines(this.#paragraph, rule, (text) => this.#address(text) !== undefined);
     this.#paragraph = [];
