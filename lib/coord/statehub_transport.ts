@@ -200,7 +200,9 @@ export class HubTransport {
       "hub_unproven",
       "what answers at the State Hub's address does not know the token",
       {
-        hint: "another program may have taken the port, or the hub runs on another state directory",
+        hint:
+          "another program may have taken the port; if a hub other than the embedded one is meant, " +
+          "remove the embedded one's token file",
       },
     );
   }

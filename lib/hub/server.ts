@@ -1,7 +1,7 @@
 /** The hub process: wires lock, database, routes and listeners, and takes them down again (K-19, K-21). */
-import { type Clock, systemClock } from "../base/clock.ts";
+import { type Clock, rfc3339, systemClock } from "../base/clock.ts";
 import { errorText, TamqError } from "../base/errors.ts";
-import { newToken } from "../base/ids.ts";
+import { newId, newToken } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { identify } from "../base/proc.ts";
 import { type Random, systemRandom } from "../base/random.ts";
@@ -95,7 +95,10 @@ async function build(
   standing.push({ name: "free the lock", run: () => lock.release() });
   const { database: path, busyTimeoutMs } = hub;
   const store = await HubStore.open({ path, clock, random, busyTimeoutMs });
-  standing.push({ name: "close the database", run: () => store.close() });
+  standing.push(
+    { name: "close the database", run: () => store.close() },
+    { name: "leave a receipt", run: () => leaveReceipt(store, clock, random) },
+  );
 
   const events = new EventStreams({ store, clock, maxStreams: options.limits?.streams });
   const handlers = createHandlers(store, { version, startedAt: clock.now() });
@@ -115,6 +118,26 @@ async function build(
     },
   });
   return { hubId: store.hubId, port };
+}
+
+/** The last word of an orderly end (L-03). */
+async function leaveReceipt(store: HubStore, clock: Clock, random: Random): Promise<void> {
+  const id = newId(clock, random);
+  const receipt = {
+    receipt_id: id,
+    idempotency_key: id,
+    kind: "shutdown",
+    status: "stopped",
+    recorded_at: rfc3339(clock.now()),
+  };
+  await store.mutate({
+    key: id,
+    digest: "",
+    kind: "receipt",
+    idOf: () => id,
+    work: () => store.journal.addReceipt(receipt),
+    again: () => store.journal.receipt(id),
+  });
 }
 
 /** One hub a database (L-02). */

@@ -16,6 +16,7 @@ export interface HubSettings {
 
 /** The port of the documented default address, `http://127.0.0.1:8000`. */
 export const DEFAULT_TCP_PORT = 8000;
+const DEFAULT_BASE = `http://127.0.0.1:${DEFAULT_TCP_PORT}`;
 
 export function hubSettings(settings: Settings, env: Env = Deno.env.get): HubSettings {
   const stateDir = `${settings.stateDir}/hub`;
@@ -45,22 +46,41 @@ export type HubAddress =
 /**
  * The State Hub to use (K-19): the base that was set; without one the embedded hub that runs on this
  * state directory, else the documented default. `explicit`: environment or file name a base.
+ *
+ * Where a token of ours lies, whatever listens on loopback must prove that it knows it: the embedded
+ * hub may be down and somebody else's program in its place.
  */
 export function findHub(
   settings: Settings,
   hub: HubSettings,
-  explicit: boolean = settings.stateHubBase !== "http://127.0.0.1:8000",
+  explicit: boolean = settings.stateHubBase !== DEFAULT_BASE,
 ): HubAddress {
   if (!explicit) {
     const live = liveHolder(hub.stateDir);
     if (live !== undefined) return { unix: live.socket };
-    return { base: settings.stateHubBase };
   }
-  const { protocol, pathname, hostname } = new URL(settings.stateHubBase);
-  if (protocol === "unix:") return { unix: decodeURIComponent(pathname) };
-  const loopback = ["127.0.0.1", "localhost", "[::1]"].includes(hostname);
-  const ours = loopback && exists(hub.tokenFile);
-  return { base: settings.stateHubBase, ...(ours && { tokenFile: hub.tokenFile }) };
+  let url: URL;
+  try {
+    url = new URL(settings.stateHubBase);
+  } catch (cause) {
+    throw invalidBase(cause);
+  }
+  if (url.protocol === "unix:") return { unix: decodeURIComponent(url.pathname) };
+  if (url.protocol !== "http:" && url.protocol !== "https:") throw invalidBase(undefined);
+  const loopback = ["127.0.0.1", "localhost", "[::1]"].includes(url.hostname);
+  if (loopback && exists(hub.tokenFile)) {
+    return { base: settings.stateHubBase, tokenFile: hub.tokenFile };
+  }
+  return { base: settings.stateHubBase };
+}
+
+function invalidBase(cause: unknown): TamqError {
+  return new TamqError(
+    "INVALID_ARGUMENT",
+    "hub_address_invalid",
+    "the State Hub's address is none of http, https and unix",
+    { hint: "set STATEHUB_API_BASE to an address like http://127.0.0.1:8000", cause },
+  );
 }
 
 function exists(path: string): boolean {

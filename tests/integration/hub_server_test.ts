@@ -10,6 +10,7 @@ import { startHub } from "../../lib/hub/server.ts";
 import { readToken } from "../../lib/hub/token.ts";
 import { silentLog } from "../../lib/base/log.ts";
 import { HubProcess, type HubRig, hubSettingsIn, withHub } from "../helpers/hub.ts";
+import { FakeClock } from "../helpers/clock.ts";
 import { withTempDir } from "../helpers/temp.ts";
 import { NOBODY } from "../helpers/unprivileged.ts";
 
@@ -344,5 +345,42 @@ Deno.test("[K-21][L-03] SIGTERM ends streams and requests in order, removes the 
     assert.equal((await process.event(/^hub\.stopped$/))?.clean, true);
     assert.equal((await process.ended()).code, 0);
     assert.throws(() => Deno.lstatSync(process.hub.socket), Deno.errors.NotFound);
+    await using next = await HubProcess.start(dir);
+    using again = new StateHubClient({ address: { unix: next.hub.socket } });
+    const receipts = await again.call("listReceipts", { query: { kind: "shutdown" } });
+    assert.deepEqual(receipts.value.items.map((receipt) => receipt.status), ["stopped"]);
   });
+});
+
+Deno.test("[K-19] over TCP the proof covers unchanged, refused and failed answers as well", async () => {
+  await withHub(async ({ tcpClient }) => {
+    const client = tcpClient();
+    const params = { task_id: "t" };
+    await assert.rejects(client.call("getTask", { params }), { reason: "unknown_task" });
+    await client.call("createTask", { body: { task_id: "t", title: "T", repo: "alpha" } });
+    assert.equal(await client.callIfChanged("getTask", { params }, '"1"'), undefined);
+    await assert.rejects(
+      client.call("editTask", { params, ifMatch: 9, body: { title: "x" } }),
+      { reason: "revision_mismatch" },
+    );
+    const { next_cursor } = await client.changes(undefined);
+    assert.deepEqual((await client.changes(next_cursor)).changes, []);
+  }, { tcp: true });
+});
+
+Deno.test("[K-19] a wall clock that jumps while the hub runs shuts nobody out for good", async () => {
+  const clock = new FakeClock();
+  await withHub(async ({ hub, running }) => {
+    using client = new StateHubClient({
+      address: { base: `http://127.0.0.1:${running.port}`, tokenFile: hub.tokenFile },
+      clock,
+      timeoutMs: 1e9,
+    });
+    await client.call("hub", {});
+    clock.advance(5 * 60_000);
+    for (const jump of [3_600_000, -7_200_000, -86_400_000 * 3]) {
+      clock.jump(jump);
+      await client.call("hub", {});
+    }
+  }, { tcp: true, clock });
 });

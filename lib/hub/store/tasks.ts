@@ -136,13 +136,13 @@ export class Tasks {
     return this.#write(before, { ...before, notes: notes as Note[] });
   }
 
-  /** A plan's status or gates moved: its open tasks are to be looked at again. */
+  /** A plan's status or gates moved: its tasks say so, and the open ones are to be looked at again. */
   planChanged(workplanId: string): void {
-    const open = this.#context.all(
-      "SELECT task_id FROM tasks WHERE workplan_id = ? AND status NOT IN ('done', 'cancelled')",
+    const tasks = this.#context.all(
+      "SELECT task_id, status FROM tasks WHERE workplan_id = ? ORDER BY priority, seq",
       workplanId,
     );
-    for (const row of open) this.#touch(row.task_id as string, "task_actionable");
+    for (const row of tasks) this.#touch(row, "task_actionable");
   }
 
   #write(before: Task, after: Task): Task {
@@ -189,22 +189,28 @@ export class Tasks {
 
   #tellDependents(id: string, satisfied: boolean): void {
     const dependents = this.#context.all(
-      `SELECT d.task_id FROM task_dependencies d JOIN tasks ON tasks.task_id = d.task_id
-        WHERE d.depends_on = ? AND tasks.status NOT IN ('done', 'cancelled')
-        ORDER BY tasks.priority, tasks.seq`,
+      `SELECT tasks.task_id, tasks.status FROM task_dependencies d
+        JOIN tasks ON tasks.task_id = d.task_id
+        WHERE d.depends_on = ? ORDER BY tasks.priority, tasks.seq`,
       id,
     );
-    for (const row of dependents) {
-      this.#touch(row.task_id as string, satisfied ? "dependency_satisfied" : "task_actionable");
-    }
+    const reason = satisfied ? "dependency_satisfied" : "task_actionable";
+    for (const row of dependents) this.#touch(row, reason);
   }
 
-  #touch(id: string, reason: Task["wake"]["reason"]): void {
+  /** What a task shows of others has changed: a new revision, and for an open one a reason to look. */
+  #touch({ task_id, status }: Row, reason: Task["wake"]["reason"]): void {
+    const id = task_id as string;
+    const open = status !== "done" && status !== "cancelled";
     this.#context.run(
-      `UPDATE tasks SET revision = revision + 1, wake_revision = revision + 1, wake_reason = ?,
-        updated_at = ? WHERE task_id = ?`,
-      reason,
+      `UPDATE tasks SET revision = revision + 1, updated_at = ?,
+        wake_revision = CASE WHEN ? THEN revision + 1 ELSE wake_revision END,
+        wake_reason = CASE WHEN ? THEN ? ELSE wake_reason END
+        WHERE task_id = ?`,
       this.#context.now(),
+      flag(open),
+      flag(open),
+      reason,
       id,
     );
     this.#context.changed("task", id);
