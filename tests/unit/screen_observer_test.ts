@@ -155,12 +155,10 @@ for (const look of LOOKS) {
       const agent = new Painter(look);
       await seen.feed(agent.start());
       seen.settle();
-      await seen.feed(agent.begin("go") + agent.finish("To:beta: hello") + "\x1b[?2026h");
-      for (let i = 0; i < 8; i++) {
-        seen.clock.advance(600);
-        await seen.feed("\x1b[?2026l\x1b[?2026h"); // frame after frame
-      }
-      await seen.feed("\x1b[?2026l");
+      await seen.feed(agent.begin("go") + agent.finish("To:beta: hello"));
+      seen.observer.push(new TextEncoder().encode(agent.repaint()));
+      seen.clock.advance(5000); // and nothing was read in all that time
+      await seen.observer.drained();
       seen.settle();
       assert.deepEqual(seen.blocks, [{ target: "beta", body: "hello" }]);
     });
@@ -205,6 +203,25 @@ for (const look of LOOKS) {
       seen.settle();
       assert.deepEqual(seen.blocks, [{ target: "beta", body: long }]);
       assert.deepEqual(seen.notices.map(({ kind }) => kind), ["ambiguous"]);
+    });
+  });
+
+  test("[B-06] … nor is the ghost sent while the agent still works", async () => {
+    await observing({ profile: look }, async (seen) => {
+      const agent = new Painter(look);
+      await seen.feed(agent.start() + agent.begin("go"));
+      seen.settle();
+      const long = (lines: number) =>
+        `To:beta: ${Array.from({ length: lines }, (_, i) => `line ${i}`).join("\n")}`;
+      await seen.feed(agent.partial(long(30)) + agent.partial(long(40)));
+      seen.clock.advance(5000);
+      assert.deepEqual(seen.blocks, []);
+      // After a resize the later copy may even be the shorter one.
+      await seen.feed(agent.partial(long(3)));
+      seen.observer.resize({ columns: 70, rows: 24 });
+      await seen.observer.drained();
+      seen.clock.advance(5000);
+      assert.deepEqual(seen.blocks, []);
     });
   });
 

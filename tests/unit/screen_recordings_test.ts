@@ -131,3 +131,48 @@ Deno.test("[B-06] codex on the alternate screen: what cannot be told from a repa
     ]);
   });
 });
+
+Deno.test("[B-02] [B-06] claude, all cases in their own time", async () => {
+  await observing({ profile: "claude", ...LAB }, async (seen) => {
+    await replay(seen, "claude-cases");
+    const F = { target: RP, body: "please rebase\nand run the tests" };
+    const G = [
+      { target: RP, body: "please" },
+      { target: NK, body: "<tag> & init #1 ~x~ a_b_c 1. x | y" },
+    ];
+    const L = {
+      target: RP,
+      body: `list\n- item ${Array(9).fill("alpha beta gamma").join(" ")}\n- second ${
+        Array(9).fill("delta epsilon").join(" ")
+      }`,
+    };
+    const first = [A, B, C, D, ...E, F, ...G, J, K, L, ...N, O, ...Q];
+    assert.deepEqual(seen.blocks, [...first, A, A, H, H, STREAMED]);
+    assert.deepEqual(seen.notices.map((notice) => notice.kind), ["ambiguous", "unknown_target"]);
+    assert.deepEqual(seen.answers, ["\x1b]7501;?\x1b\\"]);
+    // The session ended with a draft of two rows in the operator's line.
+    assert.deepEqual(seen.observer.status.reading(), { state: "ready", reason: "ready" });
+    assert.equal(seen.observer.status.promptEmpty(), false);
+    assert.equal(seen.observer.status.composerHolds("abc draft\nsecond line"), "whole");
+  });
+});
+
+Deno.test("[B-06] opencode, which has only an alternate screen: what was painted whole comes through", async () => {
+  await observing({ profile: "opencode", ...LAB }, async (seen) => {
+    await replay(seen, "opencode-cases");
+    const F = { target: RP, body: "please rebase\nand run the tests" };
+    const G = [
+      { target: RP, body: "please" },
+      { target: NK, body: "<tag> & init #1 x a_b_c 1. x | y" },
+    ];
+    const L = { target: RP, body: "list" };
+    // Its cells for joined emoji and its cuts of ideographs differ: white space is not compared.
+    const bare = (blocks: readonly { target: string; body: string }[]) =>
+      blocks.map(({ target, body }) => `${target}: ${body.replace(/\s/g, "")}`);
+    const expected = [A, B, C, D, ...E, F, ...G, J, K, L, ...N, O, ...Q, A, STREAMED];
+    assert.deepEqual(bare(seen.blocks), bare(expected));
+    // The third and fourth case-a: one more stood on the screen than was known, one may be old.
+    const kinds = seen.notices.map((notice) => notice.kind);
+    assert.deepEqual(kinds, ["alternate", "ambiguous", "unknown_target", "ambiguous"]);
+  });
+});

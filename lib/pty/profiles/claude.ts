@@ -21,17 +21,18 @@ osc_7501 = true
 [status.busy]
 rows = ['esc to interrupt']
 [status.dialog]
-rows = ['Do you want to (proceed|make this edit|create|allow)', '^ *❯ 1\. Yes', 'Enter to confirm', 'Do you trust the files']
+rows = ['Do you want to (proceed|make this edit|create|allow)', '^ *❯ 1\. Yes', 'Enter to (confirm|stay|continue|select|proceed)\b', 'Esc to cancel$', 'Do you trust the files']
 
 [screen]
 reply = '[●⏺] '
 tool_heads = ['[A-Z][A-Za-z]*( [A-Z][A-Za-z]*)*\(']
 indent = 2
-echo = '[❯>] '
+echo = '[❯>][ \u00a0]'
 tool = [' +⎿', '[✻✽✢✳✶·∗*] ', ' *[╭│╰]']
 chrome = ['[─▔▁▀▄]{8,}', ' *\? for shortcuts', ' +esc to interrupt']
 wrap_margin = 0
-prompt = '[❯>] '
+# Behind the mark stands a no-break space while there is text.
+prompt = '[❯>][ \u00a0]'
 placeholders = ['Try "']
 pasted = ['\[Pasted text #\d+']
 `;
