@@ -47,13 +47,13 @@ Deno.test("[B-01, B-02, B-04, B-05, B-09, E-05, L-01] a worker's block reaches t
 Deno.test("[B-16, B-05] in shells a block is displayed, never typed: hostile bodies run nothing", async () => {
   await using world = await World.create(["alpha", "beta"]);
   await world.open("bash --norc", "alpha", "beta");
-  await world.untilScreen("alpha", "$");
-  await world.untilScreen("beta", "$");
+  await world.untilScreen("alpha", "bash-");
+  await world.untilScreen("beta", "bash-");
 
   await world.type("alpha", "printf 'To:beta: please rebase\\nsecond line\\n\\n'");
   await world.untilHistory(1);
   const shown = await world.untilScreen("beta", "second line");
-  assert.match(shown, /^From:alpha: please rebase\nsecond line$/m);
+  assert.match(shown, /^From:alpha: please rebase\n  second line$/m);
 
   const hostile = ["; touch pwned", "$(touch pwned)", "`touch pwned`", "x\ntouch pwned", "!!"];
   for (const body of hostile) {
@@ -110,7 +110,7 @@ Deno.test("[T-06, T-08, B-04, C-01] tamq send: text, standard input and file, fr
   assert.ok(rows.every((row) => row.provenance === "cli" && row.sender_repo === "local"));
 
   await world.open("bash --norc", "beta");
-  await world.untilScreen("beta", "$");
+  await world.untilScreen("beta", "bash-");
   const quoted = world.argv(["send", "To:alpha: from within"]).map((word) => `'${word}'`).join(" ");
   await world.type("beta", quoted);
   const all = await world.untilHistory(4);
@@ -196,7 +196,7 @@ Deno.test("[E-02, E-05, L-02] opening twice, also at the same time, gives one wi
 Deno.test("[B-12] a worker that ends closes its block, and its messages wait", async () => {
   await using world = await World.create(["alpha", "beta"]);
   await world.open("cat", "beta");
-  await world.open("sh -c 'read line; printf \"To:beta: last words\"; exit 3'", "alpha");
+  await world.open("sh -c 'read line; echo \"To:beta: last words\"; exit 3'", "alpha");
   await world.type("alpha", "go");
   await world.untilScreen("beta", "From:alpha: last words");
   await world.until("alpha to be gone", async () => {
