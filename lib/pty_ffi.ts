@@ -35,8 +35,9 @@ const libc = Deno.dlopen("libc.so.6", {
   sigfillset: { parameters: ["buffer"], result: "i32" },
   open: { parameters: ["buffer", "i32", "u32"], result: "i32" },
   close: { parameters: ["i32"], result: "i32" },
-  read: { parameters: ["i32", "buffer", "usize"], result: "isize" },
-  write: { parameters: ["i32", "buffer", "usize"], result: "isize" },
+  // Lengths here are far below 2^31: taken as i32, the result needs no big integer.
+  read: { parameters: ["i32", "buffer", "usize"], result: "i32" },
+  write: { parameters: ["i32", "buffer", "usize"], result: "i32" },
   fcntl: { parameters: ["i32", "i32", "i32"], result: "i32" },
   ioctl: { parameters: ["i32", "u64", "buffer"], result: "i32" },
   isatty: { parameters: ["i32"], result: "i32" },
@@ -280,7 +281,7 @@ export const GONE = -2;
 /** Bytes read into `buffer`; 0 at the end of file or of the terminal; {@link AGAIN}. */
 export function readFd(fd: number, buffer: Uint8Array<ArrayBuffer>): number {
   for (;;) {
-    const n = Number(libc.read(fd, buffer, BigInt(buffer.length)));
+    const n = libc.read(fd, buffer, BigInt(buffer.length));
     if (n >= 0) return n;
     const errno = errnoCell[0]!;
     if (errno === EINTR) continue;
@@ -293,7 +294,7 @@ export function readFd(fd: number, buffer: Uint8Array<ArrayBuffer>): number {
 /** Bytes written, perhaps fewer than given; {@link AGAIN}; {@link GONE}. */
 export function writeFd(fd: number, bytes: Uint8Array<ArrayBuffer>): number {
   for (;;) {
-    const n = Number(libc.write(fd, bytes, BigInt(bytes.length)));
+    const n = libc.write(fd, bytes, BigInt(bytes.length));
     if (n >= 0) return n;
     const errno = errnoCell[0]!;
     if (errno === EINTR) continue;
@@ -357,9 +358,9 @@ export class PollSet {
   ready(index: number): number {
     return this.#view.getInt16(8 * index + 6, true);
   }
-  /** How many are ready now. */
-  now(): number {
-    return libc.poll_now(this.#buffer, this.#count, 0);
+  /** How many are ready now, or within `ms` milliseconds, for which this thread then stands still. */
+  now(ms = 0): number {
+    return libc.poll_now(this.#buffer, this.#count, ms);
   }
   /** Waits on a helper thread; the set must not be touched meanwhile. Negative when interrupted. */
   wait(): Promise<number> {

@@ -49,6 +49,11 @@ const CHUNK = 64 * 1024;
 const MAX_TO_WORKER = 64 * 1024;
 /** Turns without a pause, so that timers and sockets are served during bulk output. */
 const MAX_BUSY_TURNS = 8;
+/**
+ * After a turn, the next bytes are waited for on this thread so long, milliseconds: an echo follows
+ * its key within some microseconds, and handing the wait to a helper thread costs more than that.
+ */
+const LINGER_MS = 1;
 /** A process that outlives the worker may print for ever: what is read after the exit is bounded. */
 const MAX_AFTER_EXIT = 1 << 20;
 /** Between the hang-up and the kill of a worker that ignores it, milliseconds. */
@@ -81,7 +86,7 @@ export class Relay {
     try {
       for (let busy = 0;;) {
         this.#arm();
-        let ready = this.#poll.now();
+        let ready = this.#poll.now(busy > 0 ? LINGER_MS : 0);
         if (ready === 0 || ++busy > MAX_BUSY_TURNS) {
           busy = 0;
           ready = await this.#poll.wait();
