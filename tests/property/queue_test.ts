@@ -308,7 +308,7 @@ Deno.test("[T-11] [T-12] [T-19] [T-26] random histories go as the model says", (
         }
       }),
       {
-        numRuns: faultCount("MODEL_RUNS", 400),
+        numRuns: faultCount("MODEL_RUNS", 300),
         seed: Number(Deno.env.get("TAMQ_SEED")) || undefined,
       },
     );
