@@ -44,8 +44,9 @@ export async function bindSocket(path: string, clock: Clock): Promise<Bound> {
       using _guard = await lockDirectory(dir, clock);
       const now = lstat(path);
       if (now !== undefined && (now.dev !== dev || now.ino !== ino)) return false;
+      // This removes the file as well. Looking again and removing by ourselves would be worse than
+      // nothing: the inode number of what appears there next may be the old one.
       listener.close();
-      if (now !== undefined && lstat(path)?.ino === ino) Deno.removeSync(path);
       return true;
     },
   };
