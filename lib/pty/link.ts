@@ -39,6 +39,8 @@ export class Link {
   #stream: Stream | undefined;
   #outstanding: Settlement | undefined;
   #token: string | undefined;
+  /** Token of the attempt that is being made right now. */
+  #inProgress: string | null = null;
   #work: Promise<void> = Promise.resolve();
   readonly #running: Promise<void>;
 
@@ -92,9 +94,11 @@ export class Link {
   /** One connection from attach to its end; throws when attaching failed. */
   async #connection(): Promise<void> {
     const carried = this.#outstanding;
-    const request = carried === undefined
-      ? this.#o.request
-      : { ...this.#o.request, outstanding: carried };
+    const request = {
+      ...this.#o.request,
+      in_progress: this.#inProgress,
+      ...(carried === undefined ? {} : { outstanding: carried }),
+    };
     const stream = await this.#o.open(request, this.#stop.signal);
     if (this.#stop.signal.aborted) return stream.close();
     this.#stream = stream;
@@ -119,6 +123,7 @@ export class Link {
     if (frame.type === "deliver") {
       if (frame.lease_token === this.#token) return; // that attempt is made, or being made
       this.#token = frame.lease_token;
+      this.#inProgress = frame.lease_token;
       this.#work = this.#work.then(() => this.#attempt(frame));
     } else if (frame.type === "settled") {
       if (this.#outstanding?.lease_token === frame.lease_token) this.#outstanding = undefined;
@@ -142,6 +147,7 @@ export class Link {
       reason: outcome.reason,
     });
     this.#outstanding = { lease_token: frame.lease_token, ...outcome };
+    this.#inProgress = null;
     this.#send({ type: "settle", ...this.#outstanding });
   }
 

@@ -16,6 +16,7 @@ import { KeyTokens, type Token } from "./keys.ts";
 import { LinesObserver } from "./lines.ts";
 import { ModeTracker } from "./modes.ts";
 import { Operator } from "./operator.ts";
+import { PromptRow } from "./prompt_row.ts";
 import type { Profile } from "./profiles/plain.ts";
 import type { Relay, RelayHooks } from "./relay.ts";
 import type { Session } from "./session.ts";
@@ -49,10 +50,11 @@ export class WorkerWindow implements RelayHooks {
   readonly #operator: Operator;
   readonly #injector: Injector;
   readonly gate: Gate;
+  readonly #row = new PromptRow();
   #tokens: Token[] = [];
   #relay: Relay | undefined;
   #broken = false;
-  #nextOutput: PromiseWithResolvers<void> | undefined;
+  #nextOutput: PromiseWithResolvers<boolean> | undefined;
 
   constructor(options: WindowOptions) {
     this.#o = options;
@@ -122,7 +124,8 @@ export class WorkerWindow implements RelayHooks {
 
   output(chunk: Uint8Array): void {
     const hidden = this.#modes.alternateScreen;
-    this.#nextOutput?.resolve();
+    this.#nextOutput?.resolve(true);
+    this.#row.feed(chunk);
     this.#lines.feed(chunk);
     if (this.gate.starting) this.gate.output();
     else if (hidden !== this.#modes.alternateScreen) this.gate.touch();
@@ -171,18 +174,23 @@ export class WorkerWindow implements RelayHooks {
   }
 
   /**
-   * A shell paints its prompt again when its window changed – readline only when the size really
-   * did, so a signal alone is not enough. One row less, then the true size.
+   * Most shells paint their prompt again when their window changed – readline only when the size
+   * really did, so a signal alone is not enough: one row less, then the true size. For a shell that
+   * does not, its row is painted again as it was.
    */
   async #redraw(): Promise<void> {
     const { session, clock } = this.#o;
     const size = getSize(session.master);
     if (size === undefined) return;
-    this.#nextOutput = Promise.withResolvers<void>();
+    const row = this.#row.bytes();
+    const output = this.#nextOutput = Promise.withResolvers<boolean>();
     session.resize({ ...size, rows: size.rows > 1 ? size.rows - 1 : 2 });
-    await within(clock, REDRAW_MS, this.#nextOutput.promise, () => {});
+    const painted = await within(clock, REDRAW_MS, output.promise, () => false);
     this.#nextOutput = undefined;
     this.#relay!.resize();
+    if (painted || row === undefined || !this.#modes.settled) return;
+    this.#modes.lineStart = false;
+    await this.#relay!.sendTerminal(row, REDRAW_MS);
   }
 
   #operatorLine(line: string): void {

@@ -128,7 +128,11 @@ Deno.test("[B-16] nothing of a message is run at a shell's prompt", () =>
   ));
 
 for (
-  const [shell, args] of [["dash", ["-i"]], ["zsh", ["-f"]], ["fish", ["--no-config"]]] as const
+  const [shell, args, prompt] of [
+    ["dash", ["-i"], "[$#] "],
+    ["zsh", ["-f"], "[%#] "],
+    ["fish", ["--no-config"], "[>#] [^ ]*"],
+  ] as const
 ) {
   Deno.test(`[B-16] in a window of ${shell} messages are displayed, also to its commands`, () =>
     withTempDir((dir) =>
@@ -138,7 +142,8 @@ for (
           undefined,
           undefined,
         ]);
-        await terminal.until("From:beta: ; touch pwned\r\n");
+        // On a row of its own, then the prompt again.
+        await terminal.until(new RegExp(`From:beta: ; touch pwned\r\n[^]*${prompt}$`));
         await terminal.type("printf 'U%s\\n' P; cat\r");
         await terminal.until("UP");
         assert.deepEqual(outcome(await service.deliver("touch pwned")), [

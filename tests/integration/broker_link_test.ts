@@ -16,6 +16,7 @@ Deno.test("[T-25][E-03] the handshake names repository, path, command, worker an
         repos: ["alpha"],
         path: dir,
         command: ["cat"],
+        in_progress: null,
         mode: "trigger",
         tmux: { server_pid: Deno.pid, session: "test", window_id: "@1", pane_id: "" },
       });
@@ -76,6 +77,7 @@ Deno.test("[T-25] an outcome that was not settled is carried by the next attach,
       service.cut();
       await service.when(() => service.attaches.length === 3);
       assert.equal(service.attaches[2]!.outstanding, undefined);
+      assert.deepEqual(service.attaches.map((attach) => attach.in_progress), [null, null, null]);
       await terminal.until("From:beta: x\r\nFrom:beta: x\r\n");
       assert.equal(terminal.text.split("From:beta: x").length, 3); // echo and cat: typed once
     })

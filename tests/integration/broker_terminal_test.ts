@@ -96,7 +96,7 @@ Deno.test("[B-01] job control: a job is stopped, continued and interrupted by ke
       await terminal.type("PS1='ok> '\r");
       await terminal.until(/ok> $/);
       await terminal.type("echo go; cat\r");
-      await terminal.until("\ngo\r\n"); // the shell has given its line settings back
+      await terminal.until("\rgo\r\n"); // the shell has given its line settings back
       await terminal.type("abc\r");
       await terminal.until("abc\r\nabc");
       await terminal.type("\x1a");
