@@ -47,6 +47,14 @@ export interface QueueOptions {
   readonly processes?: Pick<Processes, "identify">;
 }
 
+/** What a broker brings along from an earlier connection (T-25). */
+export interface Carried {
+  /** An attempt it made whose report was not yet answered. */
+  readonly outstanding?: Settlement;
+  /** Token of the attempt it is making now; null when none, undefined when it does not say. */
+  readonly inProgress?: string | null;
+}
+
 export class Queue {
   readonly #ctx: Context;
   readonly #moves: Moves;
@@ -169,17 +177,17 @@ export class Queue {
   }
 
   /**
-   * Settles `outstanding` first, then takes the window in; its gate counts as closed until its
+   * Settles what is outstanding first, then takes the window in; its gate counts as closed until its
    * broker says otherwise. Throws `already_attached` (E-02).
    */
-  async attach(window: Window, port: DeliveryPort, outstanding?: Settlement): Promise<Attached> {
+  async attach(window: Window, port: DeliveryPort, carried: Carried = {}): Promise<Attached> {
     this.#mustRun();
     const { attachments, commit, steady } = this.#ctx;
     const attached = attachments.add(window, port, steady.now(), (old) => {
       this.#deadlines.gateGone(old);
     });
     try {
-      const held = await commit.run(() => this.#takeIn(window, outstanding));
+      const held = await commit.run(() => this.#takeIn(window, carried));
       if (held !== undefined) {
         // Its broker may still be writing it: nothing else goes there until that is settled or over.
         this.#deadlines.unwatchHolder(held.leaseToken!);
@@ -276,12 +284,14 @@ export class Queue {
     return { states, activeLeases: leases };
   }
 
-  #takeIn(window: Window, outstanding: Settlement | undefined): MessageRecord | undefined {
+  #takeIn(window: Window, { outstanding, inProgress }: Carried): MessageRecord | undefined {
     const { store, clock } = this.#ctx;
     if (outstanding !== undefined) settleLease(this.#ctx, this.#moves, window, outstanding);
     let held: MessageRecord | undefined;
     for (const message of store.messages.leases(window.endpointRef, window.repo)) {
-      if (message.leaseHolder === holderText(window.broker)) held = message;
+      const own = message.leaseHolder === holderText(window.broker);
+      if (own && (inProgress === undefined || inProgress === message.leaseToken)) held = message;
+      else if (own) this.#moves.notReceived(message);
       else if (!holderAlive(this.#ctx, message.leaseHolder!)) this.#deadlines.brokerLost(message);
     }
     store.endpoints.seen(window.endpointRef, clock.now());

@@ -74,7 +74,10 @@ export class WindowStreams {
       attachedAt: clock.now(),
     };
     const port = new StreamPort();
-    const attached = await queue.attach(window, port, fields.outstanding);
+    const attached = await queue.attach(window, port, {
+      outstanding: fields.outstanding,
+      inProgress: fields.in_progress,
+    });
     this.#facts.set(endpointRef, facts);
     log.info("window.attached", { repo, endpoint: facts.endpointId, broker: broker.pid });
     const result: ResponseOf<"attach"> = {

@@ -168,6 +168,11 @@ export const attachFields = {
   worker_pid: pid,
   /** The attempt that was under way when an earlier connection ended (T-25). */
   outstanding: z.optional(settlement),
+  /**
+   * Lease token of the attempt that the broker is making right now, null when it makes none. A lease
+   * of this broker with any other token never reached it and is released at once.
+   */
+  in_progress: z.optional(z.nullable(short)),
 };
 
 export const attachResult = z.strictObject({

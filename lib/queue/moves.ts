@@ -84,8 +84,21 @@ export class Moves {
     });
   }
 
+  /**
+   * The lease was taken, but the service died before its broker was told: the attempt counts (T-12),
+   * certainly nothing was written, and the message is due at once, before younger ones (T-26).
+   */
+  notReceived(message: MessageRecord): MessageRecord {
+    const failure = { outcome: "interrupted", reason: "not_received", scope: "message" } as const;
+    return this.failed(message, failure, { backoffSeconds: [0] });
+  }
+
   /** The attempt under way failed; back to the queue by the schedule, or failed at the cap. */
-  failed(message: MessageRecord, failure: Failure, policy: DeliveryPolicy): MessageRecord {
+  failed(
+    message: MessageRecord,
+    failure: Failure,
+    policy: Pick<DeliveryPolicy, "backoffSeconds">,
+  ): MessageRecord {
     const { store, steady, clock } = this.#ctx;
     const capped = isCapped(message, message.attemptCount);
     const next = this.#allowed(message, {

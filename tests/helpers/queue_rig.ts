@@ -81,6 +81,7 @@ export interface WindowSpec {
   instance?: string;
   open?: boolean;
   outstanding?: Settlement;
+  readonly inProgress?: string | null;
 }
 
 export class QueueRig {
@@ -160,7 +161,10 @@ export class QueueRig {
     };
     const deliveries: Delivery[] = [];
     const port = { deliver: (delivery: Delivery) => void deliveries.push(delivery) };
-    const attached = await this.queue.attach(window, port, spec.outstanding);
+    const attached = await this.queue.attach(window, port, {
+      outstanding: spec.outstanding,
+      inProgress: spec.inProgress,
+    });
     if (open) this.queue.setGate(attached, true);
     await this.settled();
     return {

@@ -52,6 +52,35 @@ Deno.test("[T-25] a broker that attaches again reports its attempt: nothing is s
     assert.deepEqual(rig.queue.message(id).attempts.map((attempt) => attempt.outcome), ["written"]);
   }));
 
+Deno.test("[T-25] [T-26] [T-19] a lease that its broker never heard of is released at once, order kept", () =>
+  withQueue(async (rig) => {
+    // The service dies after the lease was durable, before the broker was told.
+    await rig.attach({ broker: 500 });
+    const [first, second] = [await rig.send(), await rig.send()];
+    await rig.restart();
+    const again = await rig.attach({ broker: 500, inProgress: null });
+    assert.deepEqual(again.deliveries.map((delivery) => delivery.messageId), [first]);
+    assert.equal(again.deliveries[0]!.attempt, 2);
+    await rig.settle(again, "written");
+    assert.deepEqual(again.deliveries.map((delivery) => delivery.messageId), [first, second]);
+    assert.deepEqual(
+      rig.queue.message(first!).attempts.map(({ outcome, reason }) => [outcome, reason]),
+      [["interrupted", "not_received"], ["written", null]],
+    );
+  }));
+
+Deno.test("[T-25] a lease that its broker says it is working on stays", () =>
+  withQueue(async (rig) => {
+    const beta = await rig.attach({ broker: 500 });
+    const id = await rig.send();
+    await rig.restart();
+    const inProgress = beta.deliveries[0]!.leaseToken;
+    const again = await rig.attach({ broker: 500, inProgress });
+    assert.equal(again.deliveries.length, 0);
+    assert.deepEqual(await rig.queue.settle(again.attached, settlement(beta)), { accepted: true });
+    assert.equal(rig.state(id).state, "injected");
+  }));
+
 Deno.test("[T-25] a broker back in the middle of a delivery gets nothing else until it settles", () =>
   withQueue(async (rig) => {
     const beta = await rig.attach({ broker: 500 });
