@@ -94,7 +94,9 @@ export class World implements AsyncDisposable {
 
   /** The argument vector of the product under test. */
   argv(args: readonly string[]): string[] {
-    return [Deno.execPath(), "run", "-A", "--no-check", "--frozen", `${ROOT}main.ts`, ...args];
+    // The product may be tried on another version of the runtime than the tests run on.
+    const deno = Deno.env.get("TAMQ_TEST_DENO") ?? Deno.execPath();
+    return [deno, "run", "-A", "--no-check", "--frozen", `${ROOT}main.ts`, ...args];
   }
 
   tamq(args: readonly string[], options: RunOptions = {}): Promise<Result> {
