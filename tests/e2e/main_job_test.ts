@@ -53,7 +53,7 @@ Deno.test("[B-16, B-05] in shells a block is displayed, never typed: hostile bod
   await world.type("alpha", "printf 'To:beta: please rebase\\nsecond line\\n\\n'");
   await world.untilHistory(1);
   const shown = await world.untilScreen("beta", "second line");
-  assert.match(shown, /^From:alpha: please rebase\n  second line$/m);
+  assert.match(shown, /^From:alpha: please rebase\n {2}second line$/m);
 
   const hostile = ["; touch pwned", "$(touch pwned)", "`touch pwned`", "x\ntouch pwned", "!!"];
   for (const body of hostile) {
