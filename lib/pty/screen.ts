@@ -59,8 +59,10 @@ export interface ScreenOptions {
   /**
    * The program asked whether this terminal knows OSC 7501. `answer` is what to write into its
    * input; only to the profile's own foreground process, since anything else would read it as keys.
+   * Called within `push`: the agent asks for the terminal's attributes right behind, and takes
+   * their answer, which the terminal gives at once, for a no if ours has not come before.
    */
-  readonly onStatusQuery?: (answer: Uint8Array) => void;
+  readonly onStatusQuery?: (answer: Uint8Array<ArrayBuffer>) => void;
 }
 
 /** A screen that stood still for so long is whole: agents paint what belongs together within it. */
@@ -83,6 +85,7 @@ export class ScreenObserver implements ScreenSource {
   readonly #model: ScreenModel;
   readonly #feed: Feed;
   readonly #ledger = new Ledger();
+  readonly #queries: ReportScanner | undefined;
   readonly #dropped = new ReportScanner((code, text) => this.#report(code, text));
   #cancelCheck: (() => void) | undefined;
   #frameSince: number | undefined;
@@ -112,6 +115,11 @@ export class ScreenObserver implements ScreenSource {
   private constructor(options: ScreenOptions, terminal: Awaited<ReturnType<typeof loadModel>>) {
     this.#o = options;
     const { busy, osc7501 } = options.profile.status;
+    if (osc7501) {
+      this.#queries = new ReportScanner((code, text) => {
+        if (code === 7501 && text.startsWith("?")) options.onStatusQuery?.(STATUS_ANSWER.slice());
+      });
+    }
     this.#signless = !osc7501 && busy.titles.length === 0 && busy.rows.length === 0;
     this.status = new AgentStatus(options.profile, this);
     this.#model = new ScreenModel(terminal, {
@@ -136,6 +144,7 @@ export class ScreenObserver implements ScreenSource {
 
   /** Takes output that was relayed; copies it, never waits, never throws. */
   push(bytes: Uint8Array): void {
+    if (!this.#ended) this.#queries?.feed(bytes);
     this.#feed.push(bytes);
   }
 
@@ -191,8 +200,7 @@ export class ScreenObserver implements ScreenSource {
 
   #report(code: number, text: string): void {
     if (code === 7501 && this.#o.profile.status.osc7501) {
-      if (text.startsWith("?")) this.#o.onStatusQuery?.(STATUS_ANSWER);
-      else if (this.status.report(text)) {
+      if (this.status.report(text)) {
         this.#setWorking(this.status.reported === "working");
         this.#o.onStatus?.();
       }

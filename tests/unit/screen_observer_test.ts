@@ -333,8 +333,12 @@ Deno.test("[B-06] output of a tool is nobody's message", async () => {
 
 Deno.test("[B-06] only the profile's program is told that status reports are understood", async () => {
   await observing({ profile: "claude" }, async (seen) => {
-    await seen.feed("\x1b]7501;?\x07");
+    // Answered before `push` returns, also when it is cut: the agent gives it no more time.
+    seen.observer.push(new TextEncoder().encode("x\x1b]75"));
+    seen.observer.push(new TextEncoder().encode("01;?\x07\x1b[c"));
     assert.deepEqual(seen.answers, ["\x1b]7501;?\x1b\\"]);
+    await seen.observer.drained();
+    assert.equal(seen.answers.length, 1);
   });
   await observing({ profile: "gemini" }, async (seen) => {
     await seen.feed("\x1b]7501;?\x07\x1b]7501;state=working:app=x\x07");
