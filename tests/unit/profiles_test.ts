@@ -133,3 +133,15 @@ Deno.test("[C-03] a wrong profile is told file, key and what is allowed", () => 
     );
   }
 });
+
+Deno.test("[B-09] the documented example is a valid profile with every key", async () => {
+  const text = await Deno.readTextFile(new URL("../../docs/profiles.md", import.meta.url));
+  const example = /```toml\n([\s\S]*?)```/.exec(text)![1]!;
+  const profile = parseProfile(example, "docs/profiles.md");
+  assert.equal(profile.name, "mychat");
+  const flat = JSON.stringify(profile, (_, value) => value instanceof RegExp ? `${value}` : value);
+  assert.equal(flat.includes("undefined"), false);
+  for (const [key, value] of Object.entries({ ...profile.screen, ...profile.input })) {
+    assert.notEqual(value, undefined, key);
+  }
+});
