@@ -379,6 +379,35 @@ Deno.test("[B-06] on the alternate screen a block that a frame cuts off is withh
   });
 });
 
+Deno.test("[B-06] a framed user text that scrolls out at the top makes no old block new", async () => {
+  await observing({ profile: "opencode" }, async (seen) => {
+    const bar = `  ╹${"▀".repeat(60)}`;
+    const foot = ["  ┃", "  ┃", "  ┃  Build · Mock Mock", bar];
+    const turn = (
+      text: string,
+      answer: string,
+    ) => ["  ┃", `  ┃  ${text}`, "  ┃  second row", "  ┃", "", `     ${answer}`, ""];
+    const screen = [...turn("one", "To:beta: first"), ...turn("two", "To:beta: second")];
+    const paint = (rows: string[], busy = false) =>
+      seen.feed(
+        `\x1b[?1049h\x1b[2J\x1b[H${
+          ["", ...rows, ...foot, busy ? "  esc interrupt" : ""].join("\r\n")
+        }`,
+      );
+    const shown = async (rows: string[]) => {
+      await paint(rows, true);
+      seen.clock.advance(100);
+      await paint(rows);
+      seen.settle();
+    };
+    await shown(turn("zero", "Hello."));
+    await shown([...turn("zero", "Hello."), ...turn("one", "To:beta: first")]);
+    // Row by row the top scrolls out, each time behind a turn.
+    for (let i = 0; i < 12; i++) await shown(screen.slice(i));
+    assert.deepEqual(seen.blocks.map(({ body }) => body), ["first", "second"]);
+  });
+});
+
 async function pass(bytes: number, spread: boolean): Promise<number> {
   let grown = 0;
   await observing({ profile: "codex" }, async (seen) => {
@@ -387,14 +416,19 @@ async function pass(bytes: number, spread: boolean): Promise<number> {
     seen.settle();
     const row = "\x1b[32mbuild\x1b[0m step with a path /usr/lib/x and 日本 words\r\n";
     const chunk = new TextEncoder().encode(row.repeat(Math.ceil(65_536 / row.length)));
-    const before = Deno.memoryUsage().rss;
+    // Of this thread alone: other files' tests run in the same process.
+    const used = () => {
+      const { heapUsed, external } = Deno.memoryUsage();
+      return heapUsed + external;
+    };
+    const before = used();
     for (let sent = 0, i = 0; sent < bytes; sent += chunk.length, i++) {
       seen.observer.push(chunk);
       // Now and then a pause, so that it is read, reset and overflows again.
       if (i % 64 !== 0) continue;
       await seen.observer.drained();
       seen.clock.advance(spread ? 150 : 1);
-      grown = Math.max(grown, Deno.memoryUsage().rss - before);
+      grown = Math.max(grown, used() - before);
     }
     await seen.observer.drained();
     seen.clock.advance(500);

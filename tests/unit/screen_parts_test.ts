@@ -234,6 +234,19 @@ Deno.test("[B-06] a trimmed block makes room for an equal new one, a cleared one
 Deno.test("[B-06] a block whose user text has scrolled out is still the same block", () => {
   const { commit } = ledgerUnderTest();
   commit([block({ line: 3 })]);
-  assert.deepEqual(commit([block({ line: 3, prompt: undefined, ordinal: 4 })]), [[], []]);
-  assert.deepEqual(commit([block({ line: 5, prompt: undefined, ordinal: 4 })])[0], []);
+  assert.deepEqual(commit([block({ line: 3, prompt: undefined })]), [[], []]);
+  assert.deepEqual(commit([block({ line: 5, prompt: undefined })]), [[], []]);
+  // … nor does it make the one below it look like one too many.
+  const both = [block({ line: 0, prompt: undefined }), block({ line: 9 })];
+  assert.deepEqual(commit(both), [[], []]);
+  commit([]);
+  assert.deepEqual(commit([block({ line: 5, prompt: undefined })]), [[], ["x"]], "back in sight");
+  assert.deepEqual(commit([block({ line: 5, prompt: undefined })]), [[], []], "told once");
+});
+
+Deno.test("[B-06] first seen without its user text, later with it: the same block", () => {
+  const { commit } = ledgerUnderTest();
+  assert.deepEqual(commit([block({ prompt: undefined })]), [["x"], []]);
+  assert.deepEqual(commit([block({ line: 8 })]), [[], []]);
+  assert.deepEqual(commit([block({ line: 8 }), block({ line: 12 })]), [["x"], []]);
 });

@@ -44,6 +44,7 @@ interface Candidate {
   readonly content: string;
   readonly key: string;
   readonly known: boolean;
+  readonly orphan: boolean;
 }
 
 export class Ledger {
@@ -51,6 +52,8 @@ export class Ledger {
   /** Keys of equal content, to recognise a block whose user text is out of sight. */
   readonly #byContent = new Map<string, Set<string>>();
   #known: Known[] = [];
+  /** Contents of the orphans of the commit under way. */
+  readonly #orphansSeen: string[] = [];
 
   /** Takes the blocks of the whole buffer, in order; tells which are new. */
   commit(blocks: readonly FoundBlock[], options: CommitOptions): Commit {
@@ -61,6 +64,10 @@ export class Ledger {
     const commit: Commit = { fresh: [], ambiguous: [] };
     const groups = new Map<string, Candidate[]>();
     for (const candidate of candidates) {
+      if (candidate.orphan) {
+        this.#orphan(candidate, options, commit);
+        continue;
+      }
       const group = groups.get(candidate.key);
       if (group === undefined) groups.set(candidate.key, [candidate]);
       else group.push(candidate);
@@ -69,6 +76,12 @@ export class Ledger {
       for (const [key, counted] of this.#counts) if (!groups.has(key)) counted.visible = 0;
     }
     for (const [key, group] of groups) this.#count(key, group, options, commit);
+    for (const content of this.#orphansSeen.splice(0)) {
+      for (const key of this.#byContent.get(content) ?? []) {
+        const counted = this.#counts.get(key)!;
+        counted.visible = Math.max(counted.visible, 1);
+      }
+    }
     dropGhosts(candidates, commit, options.repainted);
     this.#remember(candidates, options);
     const order = (list: FoundBlock[]) => list.sort((a, b) => a.line - b.line);
@@ -108,18 +121,27 @@ export class Ledger {
       const content = contentOf(block);
       const known = byLine.get(block.line);
       if (known !== undefined && known.content === content) {
-        return { block, content, key: known.key, known: true };
+        return { block, content, key: known.key, known: true, orphan: false };
       }
-      const key = `${content} ${
-        block.prompt === undefined ? "" : digest(block.prompt)
-      } ${block.ordinal}`;
-      if (block.prompt !== undefined || this.#counts.has(key)) {
-        return { block, content, key, known: false };
-      }
-      // Its user text is out of sight: any equal block of before may be this one.
-      const seen = [...this.#byContent.get(content) ?? []][0];
-      return { block, content, key: seen ?? key, known: false };
+      // Its place among the blocks of the reply is left out: the ones before may be out of sight.
+      const unplaced = `${content} `;
+      let key = block.prompt === undefined ? unplaced : unplaced + digest(block.prompt);
+      // Seen before with its user text out of sight: this may be that one.
+      if (!this.#counts.has(key) && this.#counts.has(unplaced)) key = unplaced;
+      const orphan = block.prompt === undefined && this.#byContent.has(content);
+      return { block, content, key, known: false, orphan };
     });
+  }
+
+  /**
+   * A block whose user text is out of sight, and whose words were seen before: it may be any of the
+   * earlier ones and is never counted. Told only when none of them was in sight at the last commit.
+   */
+  #orphan({ block, content }: Candidate, options: CommitOptions, commit: Commit): void {
+    const counts = [...this.#byContent.get(content) ?? []].map((key) => this.#counts.get(key)!);
+    const wasVisible = counts.some((counted) => counted.visible > 0);
+    if (options.send && options.whole === undefined && !wasVisible) commit.ambiguous.push(block);
+    this.#orphansSeen.push(content);
   }
 
   /** Marks that went: a block that scrolled out will not be counted again. */
@@ -144,8 +166,8 @@ export class Ledger {
       return false;
     });
     const marked = new Set(this.#known.map(({ mark }) => mark.line));
-    for (const { block, content, key } of candidates.slice(-MAX_MARKS)) {
-      if (marked.has(block.line)) continue;
+    for (const { block, content, key, orphan } of candidates.slice(-MAX_MARKS)) {
+      if (marked.has(block.line) || orphan) continue;
       const mark = options.mark(block.line);
       if (mark !== undefined) this.#known.push({ key, content, mark });
     }

@@ -84,6 +84,9 @@ class Reader {
   #region: "words" | "echo" | "none";
   #paragraph: PaintedRow[] = [];
   #prompt: string | undefined;
+  /** Rows so far that were not empty. */
+  #seen = 0;
+  #echoCut = false;
   /** An empty row stood in the echo. */
   #echoPaused = false;
   #ordinal = 0;
@@ -98,6 +101,7 @@ class Reader {
   row(row: ScreenRow): void {
     const { grammar } = this.#o;
     const { kind, mark } = classify(row.text, grammar);
+    if (kind !== "blank") this.#seen++;
     switch (kind) {
       case "blank":
         this.#echoPaused = true;
@@ -133,14 +137,16 @@ class Reader {
   }
 
   #echoRow(row: ScreenRow, mark: string): void {
+    const continued = this.#o.grammar.echoEveryRow && this.#region === "echo";
     this.#endParagraph(true);
     const text = row.text.slice(mark.length);
-    const every = this.#o.grammar.echoEveryRow;
-    const last = this.#echoes.at(-1);
-    if (every && this.#region === "echo" && last !== undefined) this.#echoText(text);
+    // At the very top the beginning of the user's text may be out of sight.
+    if (this.#o.grammar.echoEveryRow && this.#seen === 1) this.#echoCut = true;
+    if (continued) this.#echoText(text);
     else {
+      if (this.#seen > 1) this.#echoCut = false;
       this.#echoes.push({ text, line: row.line });
-      this.#prompt = withoutSpace(text);
+      this.#prompt = this.#echoCut ? undefined : withoutSpace(text);
       this.#ordinal = 0;
       this.#echoPaused = false;
     }
@@ -152,7 +158,7 @@ class Reader {
     // Bounded: an echo is at most a message, but a whole screen could follow a stray mark.
     if (last.text.length < 32_768) last.text += "\n" + text;
     // The first paragraph identifies it; what follows might be a passing hint below the echo.
-    if (!this.#echoPaused) this.#prompt = withoutSpace(last.text);
+    if (!this.#echoPaused && !this.#echoCut) this.#prompt = withoutSpace(last.text);
   }
 
   #newItem(): void {
