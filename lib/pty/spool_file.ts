@@ -111,6 +111,7 @@ export class SpoolFile {
 
   async sync(): Promise<void> {
     await this.file.syncData();
+    probe("spool.synced");
   }
   remove(): void {
     Deno.removeSync(this.path);

@@ -100,12 +100,7 @@ export class ScriptedService {
   #token = 0;
 
   constructor(socket: string) {
-    const before = Deno.umask(0o177);
-    try {
-      this.#listener = Deno.listen({ transport: "unix", path: socket }) as Deno.UnixListener;
-    } finally {
-      Deno.umask(before);
-    }
+    this.#listener = Deno.listen({ transport: "unix", path: socket }) as Deno.UnixListener;
     this.#tasks.push(this.#accept());
   }
 

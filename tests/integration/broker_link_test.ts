@@ -1,6 +1,15 @@
 import assert from "node:assert/strict";
 import { ScriptedService, withAttached, withBroker } from "../helpers/broker.ts";
 import { withTempDir } from "../helpers/temp.ts";
+import { pause, systemClock } from "../../lib/base/clock.ts";
+
+function logOf(dir: string): string {
+  try {
+    return Deno.readTextFileSync(`${dir}/state/tamq.log`);
+  } catch {
+    return ""; // not begun yet
+  }
+}
 
 Deno.test("[T-25][E-03] the handshake names repository, path, command, worker and tmux window", () =>
   withTempDir((dir) =>
@@ -123,13 +132,13 @@ Deno.test("[E-02] a refused attach is told and the terminal goes on", () =>
     try {
       await withBroker({ command: ["cat"], dir }, async ({ terminal, done }) => {
         await service.when(() => service.attaches.length === 1);
+        // The answer is on its way: it is told in the log (and in tmux, where there is a pane).
+        while (!/notice text="this window gets no messages: no alpha"/.test(logOf(dir))) {
+          await pause(systemClock, 5);
+        }
         await terminal.type("x\r\x04");
         await terminal.until("x\r\nx\r\n");
         assert.equal(await done, 0);
-        assert.match(
-          Deno.readTextFileSync(`${dir}/state/tamq.log`),
-          /notice text="this window gets no messages: no alpha"/,
-        );
       });
     } finally {
       await service.close();

@@ -78,6 +78,25 @@ Deno.test("[B-13] captured messages are stored before they are sent, in order, a
     assert.deepEqual([...Deno.readDirSync(`${dir}/spool`)], []);
   }));
 
+Deno.test("[B-13] each message is appended, synced, sent and marked as advanced, in that order", () =>
+  withTempDir(async (dir) => {
+    const steps: string[] = [];
+    const offs = [
+      onProbe("spool.append", (record) => steps.push((record as { type: string }).type)),
+      onProbe("spool.synced", () => steps.push("synced")),
+    ];
+    try {
+      const rig = open(dir);
+      rig.answer = () => steps.push("send");
+      rig.spool.add("beta", "one", "worker");
+      assert.equal(await rig.spool.flush(5000), true);
+      await rig.spool.close();
+      assert.deepEqual(steps, ["header", "message", "synced", "send", "advance"]);
+    } finally {
+      offs.forEach((off) => off());
+    }
+  }));
+
 Deno.test("[B-13] while the service is down messages wait; they go once, in order, when it is back", () =>
   withTempDir(async (dir) => {
     const rig = open(dir, { clock: new FakeClock() });

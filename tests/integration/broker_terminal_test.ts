@@ -102,7 +102,7 @@ Deno.test("[B-01] job control: a job is stopped, continued and interrupted by ke
       await terminal.type("\x1a");
       await terminal.until(/Stopped[^]*ok> $/);
       await terminal.type("fg\r");
-      await terminal.until(/ok> fg\r\n/);
+      await terminal.until(/ok> fg\r\n[^]*cat\r\n/);
       await terminal.type("def\r");
       await terminal.until("def\r\ndef");
       const from = terminal.text.length;
