@@ -32,7 +32,8 @@ interface Plain {
 }
 
 const SECURITY_HEADERS = {
-  "cache-control": "no-store",
+  // Compressed by the runtime (before 2.9 it does so unasked), an answer would lose its strong ETag.
+  "cache-control": "no-store, no-transform",
   "x-content-type-options": "nosniff",
   "content-security-policy": "default-src 'none'",
 } as const;
@@ -98,7 +99,7 @@ export class HubApp {
     const headers: Record<string, string> = {};
     if (answer.etag !== undefined) headers.etag = answer.etag;
     const unchanged = route.answers === "etag" && answer.etag !== undefined &&
-      answer.etag === request.headers.get("if-none-match");
+      answer.etag === request.headers.get("if-none-match")?.replace(/^W\//, "");
     if (unchanged) return await this.#finish({ status: 304, text: "", headers }, sign);
     const status = answer.repeated === true ? 200 : route.status;
     return await this.#finish({ status, text: JSON.stringify(answer.value), headers }, sign);

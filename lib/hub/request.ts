@@ -138,7 +138,7 @@ export function readIfMatch(route: Route, header: string | null): number | undef
     );
   }
   if (header.trim() === "*") return undefined;
-  const revision = /^\s*"(\d{1,15})"\s*$/.exec(header)?.[1];
+  const revision = /^\s*(?:W\/)?"(\d{1,15})"\s*$/.exec(header)?.[1];
   if (revision !== undefined) return Number(revision);
   throw invalid("If-Match", 'must be one ETag like "3", or *');
 }
