@@ -105,6 +105,11 @@ export function createHandlers(options: HandlerOptions): Handle {
       result: await queue.retry(message_id, originOfOperator(peer)),
     }),
     cancel: async ({ message_id }) => ({ result: await queue.cancel(message_id) }),
+    replay: async (fields, { peer }) => ({ result: await queue.replay(fields, originOf(peer)) }),
+    purge: async (fields, { peer }) => {
+      if (fields.execute === true) originOfOperator(peer);
+      return { result: await queue.purge(fields) };
+    },
     status: () => ({ result: options.status() }),
   };
 

@@ -25,6 +25,8 @@ import {
 import { Deadlines } from "./queue/deadlines.ts";
 import { Dispatcher } from "./queue/dispatch.ts";
 import { Moves } from "./queue/moves.ts";
+import { purgeOperation, Purger } from "./queue/purger.ts";
+import { replayWork } from "./queue/replay.ts";
 import { Sender } from "./queue/sender.ts";
 import { adoptFormerWork, settleLease } from "./queue/settle.ts";
 import { Steady } from "./queue/steady.ts";
@@ -61,6 +63,7 @@ export class Queue {
   readonly #sender: Sender;
   readonly #dispatcher: Dispatcher;
   readonly #deadlines: Deadlines;
+  readonly #purger: Purger;
   #phase: "new" | "running" | "stopping" | "stopped" = "new";
 
   constructor(options: QueueOptions) {
@@ -69,6 +72,7 @@ export class Queue {
       steady: new Steady(options.clock),
       processes: options.processes ?? { identify },
     };
+    this.#purger = new Purger(this.#ctx);
     this.#moves = new Moves(this.#ctx, (at) => this.#deadlines.consider(at));
     this.#sender = new Sender(this.#ctx, this.#moves);
     this.#dispatcher = new Dispatcher(
@@ -103,6 +107,7 @@ export class Queue {
     this.#phase = "stopping";
     this.#dispatcher.stop();
     this.#deadlines.stop();
+    this.#purger.stop();
     const { commit, clock, log, store } = this.#ctx;
     await commit.drain();
     try {
@@ -131,8 +136,23 @@ export class Queue {
     const admitted = this.#ctx.commit.run(this.#sender.prepare(request, origin));
     // In the same commit, so that the way from block to terminal waits for the disk once.
     this.#dispatcher.pumpAll(request.target_repo, true);
-    const { message, deduplicated } = await admitted;
-    return { message_id: message.messageId, deduplicated, state: message.state };
+    const { messageId, deduplicated, state } = await admitted;
+    return { message_id: messageId, deduplicated, state };
+  }
+
+  /** Admits lines of an exported file in their order, in one commit (Q-06, T-20). */
+  async replay(request: RequestOf<"replay">, origin: Origin): Promise<ResponseOf<"replay">> {
+    this.#mustRun();
+    const admitted = this.#ctx.commit.run(replayWork(this.#sender, request, origin));
+    const targets = new Set(request.entries.map((entry) => entry.target_repo));
+    for (const target of targets) this.#dispatcher.pumpAll(target, true);
+    return { results: await admitted };
+  }
+
+  /** Counts, begins or goes on with a purge (Q-08). Throws `no_filter`, `unknown_receipt`. */
+  purge(request: RequestOf<"purge">): Promise<ResponseOf<"purge">> {
+    this.#mustRun();
+    return purgeOperation(this.#purger, request);
   }
 
   /** Throws `unknown_message`. */

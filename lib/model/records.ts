@@ -1,5 +1,6 @@
 /** Messages as the store keeps them, and the store as the queue sees it. */
 import type { AckMode, MessageState, Provenance } from "./message.ts";
+import type { PurgeStore } from "./purge.ts";
 
 /**
  * One message. Times are milliseconds: those called `…At` of things that happened are wall time;
@@ -48,28 +49,34 @@ export interface MessageRecord {
   /** JSON text of an object. */
   readonly metadata: string;
   readonly body: string;
+  /** The replay that admitted it (Q-06); null for every other message. */
+  readonly replayBatch: string | null;
+  /** The id that the message had where it was exported from; null when the line had none. */
+  readonly replayOf: string | null;
 }
 
 /** What admission fills in; everything else starts empty. */
-export type NewMessage = Pick<
-  MessageRecord,
-  | "messageId"
-  | "clientId"
-  | "idempotencyKey"
-  | "requestDigest"
-  | "correlationId"
-  | "senderRepo"
-  | "targetRepo"
-  | "provenance"
-  | "endpointRef"
-  | "sourceRef"
-  | "maxAttempts"
-  | "ackMode"
-  | "createdAt"
-  | "eligibleAt"
-  | "metadata"
-  | "body"
->;
+export type NewMessage =
+  & Pick<
+    MessageRecord,
+    | "messageId"
+    | "clientId"
+    | "idempotencyKey"
+    | "requestDigest"
+    | "correlationId"
+    | "senderRepo"
+    | "targetRepo"
+    | "provenance"
+    | "endpointRef"
+    | "sourceRef"
+    | "maxAttempts"
+    | "ackMode"
+    | "createdAt"
+    | "eligibleAt"
+    | "metadata"
+    | "body"
+  >
+  & Partial<Pick<MessageRecord, "replayBatch" | "replayOf">>;
 
 /** What a transition may change. */
 export type MessageChange = Partial<
@@ -139,7 +146,7 @@ export interface EndpointRecord extends EndpointFacts {
   readonly disconnectedAt: number | null;
 }
 
-export type ReceiptKind = "start" | "shutdown" | "attach" | "detach";
+export type ReceiptKind = "start" | "shutdown" | "attach" | "detach" | "purge";
 
 /** Never bodies, tokens or terminal output. */
 export type ReceiptData = Readonly<
@@ -224,7 +231,12 @@ export interface EndpointStore {
 }
 
 export interface ReceiptStore {
-  add(kind: ReceiptKind, at: number, data: ReceiptData): void;
+  /** Returns its id. */
+  add(kind: ReceiptKind, at: number, data: ReceiptData): number;
+  /** The receipt of that id and kind. */
+  get(kind: ReceiptKind, id: number): ReceiptData | undefined;
+  /** Replaces what it says: a purge goes on over many commits and has one receipt. */
+  replace(id: number, data: ReceiptData): void;
 }
 
 export interface QueueStore {
@@ -232,4 +244,5 @@ export interface QueueStore {
   readonly attempts: AttemptStore;
   readonly endpoints: EndpointStore;
   readonly receipts: ReceiptStore;
+  readonly purge: PurgeStore;
 }

@@ -31,6 +31,9 @@ export function messageView(record: MessageRecord, waitingReason: string | null 
     acknowledged_at: time(record.acknowledgedAt),
     last_failure_reason: record.lastFailureReason,
     waiting_reason: waitingReason,
+    replay: record.replayBatch === null
+      ? null
+      : { batch: record.replayBatch, original_message_id: record.replayOf },
   };
 }
 export type MessageView = ReturnType<typeof messageView>;

@@ -108,6 +108,26 @@ export const operations = {
     response: envelope,
     reasons: ["unknown_message", "invalid_state", "already_leased"],
   },
+  replay: {
+    summary: "Admits lines of an exported file, in order, each as a send of its own.",
+    request: z.strictObject(schema.replayFields),
+    response: schema.replayResult,
+    reasons: ["not_attached", "shutting_down"],
+  },
+  purge: {
+    summary: "Counts messages that a purge would take, or purges them a piece at a time.",
+    request: z.strictObject(schema.purgeFields),
+    response: schema.purgeResult,
+    reasons: [
+      "invalid_time",
+      "invalid_cursor",
+      "no_filter",
+      "unknown_receipt",
+      "worker_refused",
+      "not_attached",
+      "shutting_down",
+    ],
+  },
   status: {
     summary: "Reports the health of each part separately.",
     request: z.strictObject({}),

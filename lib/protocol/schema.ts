@@ -1,7 +1,9 @@
 /** Shapes that cross the socket, as zod schemas; the types of client and service derive from them. */
 import * as z from "zod/mini";
 import { ACK_MODES, PROVENANCES, STATES } from "../model/message.ts";
+import { FAILURE_CODES } from "../base/errors.ts";
 import { MODES } from "../model/endpoint.ts";
+import { PURGEABLE } from "../model/purge.ts";
 
 // Without a locale, zod/mini says "Invalid input" and no more.
 z.config(z.locales.en());
@@ -50,6 +52,11 @@ export const message = z.strictObject({
   acknowledged_at: z.nullable(time),
   last_failure_reason: z.nullable(z.string()),
   waiting_reason: z.nullable(z.string()),
+  /** Of a replayed message: which replay, and its id before (Q-06). */
+  replay: z.nullable(z.strictObject({
+    batch: z.string(),
+    original_message_id: z.nullable(z.string()),
+  })),
 });
 
 /** One repository's window at an endpoint. */
@@ -139,6 +146,84 @@ export const historyFields = {
   /** From `next_cursor` of the page before. */
   cursor: z.optional(z.string()),
 };
+
+/** One line of an exported file (Q-06). */
+const replayEntry = z.strictObject({
+  /** The id on the line; without one the content stands for it (T-20). */
+  original_message_id: z.optional(short),
+  correlation_id: z.optional(short),
+  sender_repo: short,
+  target_repo: short,
+  metadata: z.optional(metadata),
+  body: z.string(),
+});
+
+/** As many entries as a request line takes; their order is the order of admission. */
+export const replayFields = {
+  /** Chosen by the client, new for each replay. */
+  batch: short,
+  endpoint_id: short,
+  entries: z.array(replayEntry).check(z.minLength(1), z.maxLength(256)),
+  /** The first refusal ends it: what follows is not admitted. */
+  strict: z.optional(z.boolean()),
+  /** Checks everything, admits nothing. */
+  dry_run: z.optional(z.boolean()),
+};
+
+const wireError = z.strictObject({
+  code: z.enum(FAILURE_CODES),
+  reason: z.string(),
+  message: z.string(),
+  hint: z.optional(z.string()),
+  retry: z.string(),
+});
+
+/** One result an entry, in order; with `strict` none after the first refusal. */
+export const replayResult = z.strictObject({
+  results: z.array(z.union([
+    z.strictObject({
+      ok: z.literal(true),
+      /** Null in a dry run, for what would be new. */
+      message_id: z.nullable(z.string()),
+      deduplicated: z.boolean(),
+      state: z.enum(STATES),
+    }),
+    z.strictObject({ ok: z.literal(false), error: wireError }),
+  ])),
+});
+
+/** Each filter chooses, and what any of them chooses is purged (Q-08). */
+export const purgeFields = {
+  /** False or absent: counts only. */
+  execute: z.optional(z.boolean()),
+  /** RFC 3339; admitted before this moment. */
+  before: z.optional(z.string()),
+  /** The oldest go until the history has at most so many bytes. */
+  max_bytes: z.optional(count),
+  repo: z.optional(short),
+  state: z.optional(z.enum(PURGEABLE)),
+  /** From the count before: how far `max_bytes` reaches. */
+  through: z.optional(z.string()),
+  /** RFC 3339; whatever changed since is left alone. */
+  settled_before: z.optional(z.string()),
+  /** Goes on with the purge that an earlier answer named; its filters hold. */
+  receipt_id: z.optional(count),
+};
+
+export const purgeResult = z.strictObject({
+  /** Counted, or purged so far. */
+  messages: count,
+  /** Estimated. */
+  bytes: count,
+  oldest_at: z.nullable(time),
+  newest_at: z.nullable(time),
+  /** Of the whole history. */
+  history_bytes: count,
+  through: z.nullable(z.string()),
+  receipt_id: z.nullable(count),
+  /** False: call again with `receipt_id`. Of a count, true. */
+  done: z.boolean(),
+});
 
 /** What a broker reports of an attempt it made (T-25). */
 export const OUTCOMES = ["written", "displayed", "failed", "stalled"] as const;

@@ -12,7 +12,7 @@ export type SendRequest = RequestOf<"send">;
 
 /** Client ids whose idempotency keys mean something to one kind of sender alone. */
 const ENGINE_CLIENT = "coordination-engine";
-const REPLAY_CLIENT = "tamq-replay";
+export const REPLAY_CLIENT = "tamq-replay";
 
 /** Throws `body_…` or `metadata_too_large`; returns the metadata as it is stored. */
 export function checkContent(request: SendRequest): { body: string; metadata: string } {

@@ -2,6 +2,7 @@
 import { newId } from "../base/ids.ts";
 import { TamqError } from "../base/errors.ts";
 import type { Attached } from "../attachments.ts";
+import type { PurgedMessage } from "../model/purge.ts";
 import type { MessageRecord } from "../model/records.ts";
 import {
   checkContent,
@@ -14,9 +15,21 @@ import { type Context, type Origin, REATTACH_GRACE_MS } from "./context.ts";
 import type { Moves } from "./moves.ts";
 
 export interface Admitted {
-  readonly message: MessageRecord;
+  readonly messageId: string;
+  readonly state: MessageRecord["state"];
   readonly deduplicated: boolean;
 }
+
+/** What a replay adds to the send of one line (Q-06). */
+export interface ReplaySource {
+  readonly batch: string;
+  readonly originalMessageId: string | null;
+  /** Checks everything and admits nothing. */
+  readonly dryRun: boolean;
+}
+
+/** What an earlier send with the same key left: the message itself, or its remains after a purge. */
+type Earlier = MessageRecord | PurgedMessage;
 
 export class Sender {
   readonly #ctx: Context;
@@ -32,17 +45,19 @@ export class Sender {
   }
 
   /** Checks what needs no database; returns the work to run inside a commit. */
-  prepare(request: SendRequest, origin: Origin): () => Admitted {
+  prepare(request: SendRequest, origin: Origin, replay?: ReplaySource): () => Admitted {
     const { body, metadata } = checkContent(request);
     const sender = provenSender(request, origin);
     const digest = requestDigest(sender, request.target_repo, body);
     return () => {
-      const { messages } = this.#ctx.store;
-      const known = messages.byKey(request.client_id, request.idempotency_key);
+      const { messages, purge } = this.#ctx.store;
+      const { client_id: client, idempotency_key: key } = request;
+      const known = messages.byKey(client, key) ?? purge.byKey(client, key);
       // A repetition admits nothing, so it is answered even when the registry has changed since:
       // the client must learn what became of its message (T-10 over T-07).
       if (known !== undefined) {
-        return { message: this.#repeat(known, request, digest), deduplicated: true };
+        this.#repeat(known, request, digest, replay?.dryRun === true);
+        return { messageId: known.messageId, state: known.state, deduplicated: true };
       }
       checkRegistered(this.#ctx.registry, sender, request.target_repo);
       const sourceRef = origin.owner?.attached.window.endpointRef ??
@@ -50,8 +65,10 @@ export class Sender {
       const bound = this.#endpointFor(request, sourceRef);
       const window = (bound ?? this.#ctx.attachments.byRepo(request.target_repo)[0])?.window;
       const policy = this.#ctx.policyFor(window);
-      const message = messages.insert({
-        messageId: newId(this.#ctx.clock, this.#ctx.random),
+      const messageId = newId(this.#ctx.clock, this.#ctx.random);
+      if (replay?.dryRun) return { messageId, state: "pending", deduplicated: false };
+      messages.insert({
+        messageId,
         clientId: request.client_id,
         idempotencyKey: request.idempotency_key,
         requestDigest: digest,
@@ -67,8 +84,10 @@ export class Sender {
         eligibleAt: this.#ctx.steady.now(),
         metadata,
         body,
+        replayBatch: replay?.batch ?? null,
+        replayOf: replay?.originalMessageId ?? null,
       });
-      return { message, deduplicated: false };
+      return { messageId, state: "pending", deduplicated: false };
     };
   }
 
@@ -97,23 +116,26 @@ export class Sender {
     return undefined;
   }
 
-  #repeat(known: MessageRecord, request: SendRequest, digest: Uint8Array): MessageRecord {
-    if (!equal(known.requestDigest, digest)) {
+  /** Throws when it is no repetition; binds the message to the endpoint that replaced its own (T-18). */
+  #repeat(known: Earlier, request: SendRequest, digest: Uint8Array, look: boolean): void {
+    // Of a purged message half the digest is kept.
+    if (!equal(known.requestDigest, digest.subarray(0, known.requestDigest.length))) {
       throw conflict(known, "another sender, target or body");
     }
     const wanted = request.endpoint_id;
-    if (wanted === undefined) return known;
+    if (wanted === undefined) return;
     if (known.endpointRef === null) throw conflict(known, "no endpoint");
-    const live = this.#ctx.attachments.byRepo(known.targetRepo);
+    const live = this.#ctx.attachments.byRepo(request.target_repo);
     const found = live.find((attached) => attached.window.endpointId === wanted);
-    if (found?.window.endpointRef === known.endpointRef) return known;
+    if (found?.window.endpointRef === known.endpointRef) return;
     // No window to rebind to: the same name is the same request, whether its endpoint lives or not.
-    if (found === undefined && known.endpointId === wanted) return known;
+    if (found === undefined && known.endpointId === wanted) return;
     if (this.#endpointLives(known.endpointRef)) {
       throw conflict(known, `the live endpoint ${known.endpointId}`);
     }
-    if (found === undefined) throw unavailable(wanted, known.targetRepo, live);
-    return this.#moves.rebind(known, found.window.endpointRef);
+    if (found === undefined) throw unavailable(wanted, request.target_repo, live);
+    // A purged message is over: there is nothing to bind.
+    if ("seq" in known && !look) this.#moves.rebind(known, found.window.endpointRef);
   }
 
   /**
@@ -146,7 +168,7 @@ function unavailable(wanted: string, target: string, live: readonly Attached[]):
   );
 }
 
-function conflict(known: MessageRecord, what: string): TamqError {
+function conflict(known: Earlier, what: string): TamqError {
   return new TamqError(
     "ABORTED",
     "idempotency_conflict",

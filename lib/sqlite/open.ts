@@ -10,6 +10,11 @@ export interface OpenOptions {
   readonly readOnly?: boolean;
   /** How long a statement waits for another writer, milliseconds. */
   readonly busyTimeoutMs: number;
+  /**
+   * A new file keeps the bookkeeping by which `PRAGMA incremental_vacuum` can shorten it later. It
+   * can be chosen only while the file is empty; afterwards it takes a VACUUM of the whole.
+   */
+  readonly givesSpaceBack?: boolean;
 }
 
 /**
@@ -33,6 +38,7 @@ function openWritable(path: string, options: OpenOptions): Database {
       timeout: options.busyTimeoutMs,
       enableForeignKeyConstraints: true,
     });
+    if (options.givesSpaceBack) pragma(db, "PRAGMA auto_vacuum = INCREMENTAL");
     pragma(db, "PRAGMA journal_mode = WAL");
     pragma(db, "PRAGMA synchronous = FULL");
     pragma(db, "PRAGMA foreign_keys = ON");

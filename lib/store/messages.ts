@@ -50,8 +50,8 @@ export class Messages implements MessageStore {
     this.#insert = db.prepare(`INSERT INTO messages (message_id, client_id, idempotency_key,
       request_digest, correlation_id, sender_repo, target_repo, provenance, endpoint,
       source_endpoint, state, attempt_count, max_attempts, ack_mode, created_at, updated_at,
-      eligible_at, metadata, body)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, ?, ?, ?, ?, ?, ?)`);
+      eligible_at, metadata, body, replay_batch, replay_of)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, ?, ?, ?, ?, ?, ?, ?, ?)`);
     this.#update = db.prepare(`UPDATE messages SET endpoint = ?, last_endpoint = ?, state = ?,
       attempt_count = ?, max_attempts = ?, ack_mode = ?, updated_at = ?, injected_at = ?,
       acknowledged_at = ?, next_attempt_at = ?, eligible_at = ?, lease_token = ?,
@@ -117,6 +117,8 @@ export class Messages implements MessageStore {
       message.eligibleAt,
       message.metadata,
       message.body,
+      message.replayBatch ?? null,
+      message.replayOf ?? null,
     );
     return this.byId(message.messageId)!;
   }

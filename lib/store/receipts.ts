@@ -4,13 +4,26 @@ import type { Database } from "../sqlite/open.ts";
 
 export class Receipts implements ReceiptStore {
   readonly #add;
+  readonly #get;
+  readonly #replace;
 
   constructor(db: Database) {
     this.#add = db.prepare("INSERT INTO receipts (kind, at, data) VALUES (?, ?, ?)");
+    this.#get = db.prepare("SELECT data FROM receipts WHERE kind = ? AND id = ?");
+    this.#replace = db.prepare("UPDATE receipts SET data = ? WHERE id = ?");
   }
 
-  add(kind: ReceiptKind, at: number, data: ReceiptData): void {
-    this.#add.run(kind, at, JSON.stringify(data));
+  add(kind: ReceiptKind, at: number, data: ReceiptData): number {
+    return Number(this.#add.run(kind, at, JSON.stringify(data)).lastInsertRowid);
+  }
+
+  get(kind: ReceiptKind, id: number): ReceiptData | undefined {
+    const row = this.#get.get(kind, id);
+    return row === undefined ? undefined : JSON.parse(String(row.data));
+  }
+
+  replace(id: number, data: ReceiptData): void {
+    this.#replace.run(JSON.stringify(data), id);
   }
 }
 

@@ -8,6 +8,7 @@ import { Attempts } from "./attempts.ts";
 import { Endpoints } from "./endpoints.ts";
 import { Messages } from "./messages.ts";
 import { MIGRATIONS } from "./migrations/all.ts";
+import { Purge } from "./purge.ts";
 import { Receipts } from "./receipts.ts";
 
 /** The schema version that this program writes. */
@@ -19,12 +20,14 @@ export class Store implements QueueStore {
   readonly attempts: Attempts;
   readonly endpoints: Endpoints;
   readonly receipts: Receipts;
+  readonly purge: Purge;
 
   constructor(db: Database) {
     this.messages = new Messages(db);
     this.attempts = new Attempts(db);
     this.endpoints = new Endpoints(db);
     this.receipts = new Receipts(db);
+    this.purge = new Purge(db);
   }
 }
 
@@ -33,7 +36,7 @@ export async function openStore(
   path: string,
   options: { busyTimeoutMs: number; clock: Pick<Clock, "now"> },
 ): Promise<{ db: Database; store: Store; migration: MigrationReport }> {
-  const db = openDatabase(path, options);
+  const db = openDatabase(path, { ...options, givesSpaceBack: true });
   try {
     const migration = await migrate(db, path, MIGRATIONS, options.clock);
     return { db, store: new Store(db), migration };

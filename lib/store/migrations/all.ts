@@ -1,5 +1,6 @@
 import type { Migration } from "../../sqlite/migrator.ts";
 import { initial } from "./0001_initial.ts";
+import { history } from "./0002_history.ts";
 
 /** Every migration of the message service's database, in order. */
-export const MIGRATIONS: readonly Migration[] = [initial];
+export const MIGRATIONS: readonly Migration[] = [initial, history];

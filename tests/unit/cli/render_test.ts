@@ -28,6 +28,7 @@ const message = (change: Partial<WireMessage>): WireMessage => ({
   acknowledged_at: null,
   last_failure_reason: null,
   waiting_reason: null,
+  replay: null,
   ...change,
 });
 
