@@ -71,24 +71,32 @@ export async function withHub(
   });
 }
 
+/** The argument vector of a State Hub as a process of this checkout. */
+export function hubCommand(...args: string[]): string[] {
+  const root = new URL("../../", import.meta.url).pathname;
+  const flags = ["-A", "--no-check", "--quiet", "--frozen", "--config", `${root}deno.json`];
+  return [Deno.execPath(), "run", ...flags, `${root}tests/helpers/hub_entry.ts`, ...args];
+}
+
+/** The environment in which a process has those settings. */
+export function hubEnvironment(dir: string, hub: HubSettings): Record<string, string> {
+  return {
+    TAMQ_STATE_DIR: hub.stateDir.replace(/\/hub$/, ""),
+    TAMQ_HUB_SOCKET: hub.socket,
+    XDG_CONFIG_HOME: `${dir}/config`,
+  };
+}
+
 /** A State Hub as a process of its own; its log lines are read from standard error. */
 export class HubProcess implements AsyncDisposable {
   readonly #child: Deno.ChildProcess;
   readonly #lines: AsyncGenerator<Record<string, unknown>>;
 
   private constructor(dir: string, readonly hub: HubSettings, env: Record<string, string>) {
-    const root = new URL("../../", import.meta.url).pathname;
-    this.#child = new Deno.Command(Deno.execPath(), {
-      args: [
-        ...["run", "-A", "--no-check", "--quiet", "--frozen", "--config", `${root}deno.json`],
-        `${root}tests/helpers/hub_entry.ts`,
-      ],
-      env: {
-        TAMQ_STATE_DIR: hub.stateDir.replace(/\/hub$/, ""),
-        TAMQ_HUB_SOCKET: hub.socket,
-        XDG_CONFIG_HOME: `${dir}/config`,
-        ...env,
-      },
+    const [program, ...args] = hubCommand();
+    this.#child = new Deno.Command(program!, {
+      args,
+      env: { ...hubEnvironment(dir, hub), ...env },
       stdin: "null",
       stdout: "null",
       stderr: "piped",

@@ -1,20 +1,24 @@
-/** A State Hub alone, for tests: `TAMQ_*` as always, `TEST_UID` to run as another user, `--tcp`. */
-import { systemClock } from "../../lib/base/clock.ts";
+/**
+ * A State Hub alone, for tests: `TAMQ_*` as always, `TEST_UID` to run as another user. Arguments:
+ * `--tcp`, `--detached`.
+ */
 import { errorText } from "../../lib/base/errors.ts";
-import { createLog } from "../../lib/base/log.ts";
 import { loadSettings } from "../../lib/config.ts";
-import { runHub } from "../../lib/hub/server.ts";
+import { serveHub } from "../../lib/hub/serve.ts";
 import { hubSettings } from "../../lib/hub/settings.ts";
 import { becomeUser } from "./unprivileged.ts";
 
 const uid = Deno.env.get("TEST_UID");
 if (uid !== undefined) becomeUser(Number(uid));
-const write = (line: string) => void Deno.stderr.writeSync(new TextEncoder().encode(line));
-const log = createLog({ clock: systemClock, level: "debug", json: true, write });
 try {
-  const hub = hubSettings(await loadSettings());
-  const tcpPort = Deno.args.includes("--tcp") ? 0 : undefined;
-  await runHub({ hub, version: "0.0.0-test", log, tcpPort });
+  await serveHub({
+    hub: hubSettings(await loadSettings()),
+    version: "0.0.0-test",
+    mode: Deno.args.includes("--detached") ? "detached" : "foreground",
+    level: "debug",
+    json: true,
+    tcpPort: Deno.args.includes("--tcp") ? 0 : undefined,
+  });
   Deno.exit(0);
 } catch (error) {
   console.error(JSON.stringify({ event: "hub.failed", reason: errorText(error) }));

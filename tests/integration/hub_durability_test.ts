@@ -42,7 +42,7 @@ Deno.test("[K-19][L-04][Q-01] kill -9 of the hub under load loses nothing acknow
         }
       };
       await Promise.all(Array.from({ length: WRITERS }, write));
-      await process.ended();
+      await process[Symbol.asyncDispose]();
       client.close();
     }
     await using process = await HubProcess.start(dir);

@@ -9,7 +9,14 @@ import { digest, ProofKey, writeCredentials } from "../../lib/hub/proof.ts";
 import { startHub } from "../../lib/hub/server.ts";
 import { readToken } from "../../lib/hub/token.ts";
 import { silentLog } from "../../lib/base/log.ts";
-import { HubProcess, type HubRig, hubSettingsIn, withHub } from "../helpers/hub.ts";
+import {
+  hubCommand,
+  hubEnvironment,
+  HubProcess,
+  type HubRig,
+  hubSettingsIn,
+  withHub,
+} from "../helpers/hub.ts";
 import { FakeClock } from "../helpers/clock.ts";
 import { withTempDir } from "../helpers/temp.ts";
 import { NOBODY } from "../helpers/unprivileged.ts";
@@ -36,6 +43,19 @@ async function raw(
     text += decoder.decode(buffer.subarray(0, count), { stream: true });
   }
   return { status: Number(/^HTTP\/1\.1 (\d+)/.exec(text)?.[1]), text };
+}
+
+/** Text in whole lines, for a reader of one of them. */
+function lines(): TransformStream<Uint8Array, string> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  return new TransformStream({
+    transform(chunk, controller) {
+      const parts = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+      rest = parts.pop()!;
+      for (const part of parts) controller.enqueue(part);
+    },
+  });
 }
 
 const get = (path: string, ...headers: string[]) =>
@@ -349,6 +369,34 @@ Deno.test("[K-21][L-03] SIGTERM ends streams and requests in order, removes the 
     using again = new StateHubClient({ address: { unix: next.hub.socket } });
     const receipts = await again.call("listReceipts", { query: { kind: "shutdown" } });
     assert.deepEqual(receipts.value.items.map((receipt) => receipt.status), ["stopped"]);
+  });
+});
+
+Deno.test("[K-19][K-21][C-05] detached, it tells its parent that it is ready or why not, and logs to a 0600 file", async () => {
+  await withTempDir(async (dir) => {
+    const hub = await hubSettingsIn(dir);
+    const start = () => {
+      const [program, ...args] = hubCommand("--detached", "--tcp");
+      const env = hubEnvironment(dir, hub);
+      return new Deno.Command(program!, { args, env, stdout: "piped", stderr: "null" }).spawn();
+    };
+    const first = start();
+    const reader = first.stdout.pipeThrough(lines()).getReader();
+    const said = JSON.parse((await reader.read()).value!);
+    assert.equal(said.ready, true);
+    assert.equal(said.pid, first.pid);
+    assert.ok(said.port > 0);
+    const second = await start().output();
+    assert.equal(second.code, 1);
+    const refused = JSON.parse(new TextDecoder().decode(second.stdout));
+    assert.equal(refused.error.reason, "hub_running");
+    first.kill("SIGTERM");
+    assert.equal((await first.status).code, 0);
+    await reader.cancel();
+    assert.equal(modeOf(hub.logFile), "600");
+    const log = Deno.readTextFileSync(hub.logFile);
+    assert.match(log, /"hub.ready"[^]*"hub.stopped"/);
+    assert.ok(!log.includes(readToken(hub.tokenFile)));
   });
 });
 
