@@ -13,7 +13,9 @@ function logOf(dir: string): string {
 
 Deno.test("[T-25][E-03] the handshake names repository, path, command, worker and tmux window", () =>
   withTempDir((dir) =>
-    withAttached({ command: ["cat"], dir }, ({ service }) => {
+    withAttached({ command: ["cat"], dir }, async ({ service, terminal }) => {
+      await terminal.type("up\r");
+      await terminal.until("up\r\nup"); // a program just started shows no arguments yet
       const [attach] = service.attaches;
       const { instance, worker_pid, ...rest } = attach!;
       assert.match(instance as string, /^[0-9a-z]{26}$/);
@@ -29,7 +31,6 @@ Deno.test("[T-25][E-03] the handshake names repository, path, command, worker an
         mode: "trigger",
         tmux: { server_pid: Deno.pid, session: "test", window_id: "@1", pane_id: "" },
       });
-      return Promise.resolve();
     })
   ));
 
