@@ -196,22 +196,22 @@ export class StateHubClient implements Disposable {
       timeoutMs: this.#timeoutMs,
       signal,
     });
-    if (!("body" in opened)) {
+    if (!("reader" in opened)) {
       throw opened.status < 400
         ? answerInvalid("is no stream of events")
         : failureOf(opened.status, opened.bytes);
     }
     yield { type: "connected" };
     const parser = new EventParser();
-    const reader = opened.body.pipeThrough(textDecoder()).getReader();
+    const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
     let silent = () => {};
     try {
       for (;;) {
         silent = this.#clock.after(this.#idleMs, opened.close);
-        const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }));
+        const { value } = await opened.reader.read().catch(() => ({ value: undefined }));
         silent();
-        if (done) return;
-        for (const event of parser.push(value!)) {
+        if (value === undefined) return;
+        for (const event of parser.push(decoder.decode(value, { stream: true }))) {
           if (event.event !== "change") continue;
           const change = checkAnswer(changeSchema, parseText(event.data));
           this.revisions.check(change);
@@ -221,7 +221,6 @@ export class StateHubClient implements Disposable {
     } finally {
       silent();
       opened.close();
-      await reader.cancel().catch(() => {});
     }
   }
 
@@ -304,13 +303,6 @@ function targetOf(route: Route, request: Loose): string {
 
 function withQuery(path: string, query: URLSearchParams): string {
   return query.size === 0 ? path : `${path}?${query}`;
-}
-
-function textDecoder(): ReadableWritablePair<string, Uint8Array> {
-  return new TextDecoderStream("utf-8", { fatal: true }) as ReadableWritablePair<
-    string,
-    Uint8Array
-  >;
 }
 
 function unavailableStream(): TamqError {

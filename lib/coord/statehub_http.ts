@@ -14,17 +14,37 @@ export function answerInvalid(why: string, cause?: unknown): TamqError {
   });
 }
 
-/** All of the body, or `answer_too_large` once it passes `limit` bytes. */
+/**
+ * A reader that `signal` ends: its reads then say "done". The signal given to `fetch` is not enough:
+ * once the response object has been collected as garbage, the runtime does not pass it on.
+ */
+export function readerUntil(
+  body: ReadableStream<Uint8Array<ArrayBuffer>>,
+  signal: AbortSignal,
+): ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>> {
+  const reader = body.getReader();
+  const end = () => void reader.cancel().catch(() => {}); // broken off already
+  if (signal.aborted) end();
+  else signal.addEventListener("abort", end, { once: true });
+  return reader;
+}
+
+/**
+ * All of the body, or `answer_too_large` once it passes `limit` bytes. Throws the signal's reason
+ * when that ends it.
+ */
 export async function readBounded(
-  body: ReadableStream<Uint8Array> | null,
+  body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
   limit: number,
+  signal: AbortSignal,
 ): Promise<Uint8Array<ArrayBuffer>> {
   if (body === null) return new Uint8Array(0);
   const chunks: Uint8Array[] = [];
   let length = 0;
-  const reader = body.getReader();
+  const reader = readerUntil(body, signal);
   for (;;) {
     const { done, value } = await reader.read();
+    signal.throwIfAborted();
     if (done) break;
     length += value.length;
     if (length > limit) {

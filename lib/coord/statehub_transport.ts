@@ -7,7 +7,7 @@ import { digest, PROOF_HEADER, ProofKey, sameSecret, writeCredentials } from "..
 import type { HubAddress } from "../hub/settings.ts";
 import { readToken } from "../hub/token.ts";
 import { assertOurSocket } from "../ipc/socket_file.ts";
-import { readBounded } from "./statehub_http.ts";
+import { readBounded, readerUntil } from "./statehub_http.ts";
 
 export interface TransportOptions {
   readonly address: HubAddress;
@@ -36,8 +36,8 @@ export interface Incoming {
 }
 
 export interface EventStream {
-  readonly body: ReadableStream<Uint8Array>;
-  /** Ends the connection. */
+  readonly reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
+  /** Ends the connection; a read under way then says "done". */
   close(): void;
 }
 
@@ -74,7 +74,7 @@ export class HubTransport {
     const open = await this.#open(outgoing);
     try {
       const { response, nonce } = open;
-      const bytes = await readBounded(response.body, this.#options.maxAnswerBytes);
+      const bytes = await readBounded(response.body, this.#options.maxAnswerBytes, open.signal);
       if (nonce !== undefined) await this.#checkProof(response, nonce, await digest(bytes));
       return { status: response.status, headers: response.headers, bytes };
     } catch (error) {
@@ -93,14 +93,14 @@ export class HubTransport {
       const events = response.ok &&
         (response.headers.get("content-type") ?? "").startsWith("text/event-stream");
       if (!events || response.body === null) {
-        const bytes = await readBounded(response.body, this.#options.maxAnswerBytes);
+        const bytes = await readBounded(response.body, this.#options.maxAnswerBytes, open.signal);
         if (nonce !== undefined) await this.#checkProof(response, nonce, await digest(bytes));
         return { status: response.status, headers: response.headers, bytes };
       }
       if (nonce !== undefined) await this.#checkProof(response, nonce, "events");
       open.keep();
       kept = true;
-      return { body: response.body, close: open.abort };
+      return { reader: readerUntil(response.body, open.signal), close: open.abort };
     } catch (error) {
       throw open.explain(error);
     } finally {
@@ -146,7 +146,7 @@ export class HubTransport {
         close();
         controller.abort();
       };
-      return { response, nonce, close, keep, abort, explain };
+      return { response, nonce, signal: controller.signal, close, keep, abort, explain };
     } catch (error) {
       close();
       throw explain(error);

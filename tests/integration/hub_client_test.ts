@@ -305,3 +305,49 @@ Deno.test("[K-19] streams are bounded in number and freed when their reader goes
     await feeds[1]!.return(undefined);
   }, { limits: { streams: 2 } });
 });
+
+Deno.test("[K-01] time-outs and ends reach an answer under way, also after a garbage collection", async () => {
+  // The runtime forgets the signal of a fetch whose response object has been collected.
+  const script = `
+    import { StateHubClient } from "${new URL(
+    "../../lib/coord/statehub_client.ts",
+    import.meta.url,
+  )}";
+    const collect = async () => {
+      for (let i = 0; i < 5; i++) { gc(); await new Promise((resolve) => setTimeout(resolve, 5)); }
+    };
+    const path = Deno.args[0];
+    const half = (type, text) => new Response(
+      new ReadableStream({ start: (c) => c.enqueue(new TextEncoder().encode(text)) }),
+      { headers: { "content-type": type } },
+    );
+    Deno.serve({ path, onListen() {} }, (request) =>
+      request.url.endsWith("/events")
+        ? half("text/event-stream", ": hello\\n\\n")
+        : half("application/json", "{"));
+    const client = new StateHubClient({ address: { unix: path }, timeoutMs: 300, backoffMs: [] });
+    const stop = new AbortController();
+    const feed = client.subscribe(undefined, { signal: stop.signal });
+    await feed.next();
+    const next = feed.next();
+    await collect();
+    stop.abort();
+    console.log((await next).done);
+    const call = client.call("hub", {}).catch((error) => error.reason);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await collect();
+    console.log(await call);
+    Deno.exit(0);`;
+  await withTempDir(async (dir) => {
+    const root = new URL("../../", import.meta.url).pathname;
+    await Deno.writeTextFile(`${dir}/script.ts`, script);
+    const { stdout } = await new Deno.Command(Deno.execPath(), {
+      args: [
+        ...["run", "-A", "--no-check", "--quiet", "--frozen", "--config", `${root}deno.json`],
+        ...["--v8-flags=--expose-gc", `${dir}/script.ts`, `${dir}/fake.sock`],
+      ],
+      signal: AbortSignal.timeout(20_000),
+    }).output();
+    assert.equal(new TextDecoder().decode(stdout), "true\nno_answer\n");
+  });
+});
