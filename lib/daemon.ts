@@ -192,7 +192,7 @@ class Service {
     await adoption.run();
     server.start();
 
-    const advisory = historyAdvisory(db, database);
+    const advisory = historyAdvisory(db);
     log.info("service.ready", {
       pid: identity.pid,
       socket: settings.socket,

@@ -2,29 +2,19 @@
 import { rfc3339 } from "./base/clock.ts";
 import type { Database } from "./sqlite/open.ts";
 import { oldestMessageAt } from "./store/oldest.ts";
+import { PurgeReader } from "./store/purge_reader.ts";
 
 /** Decimal megabytes, as the text says MB. */
 const MB = 1_000_000;
 const THRESHOLD_MB = 100;
 
-/** The size of the database with its log, bytes. */
-function databaseBytes(path: string): number {
-  let bytes = 0;
-  for (const file of [path, `${path}-wal`]) {
-    try {
-      bytes += Deno.statSync(file).size;
-    } catch {
-      // no such part
-    }
-  }
-  return bytes;
-}
-
-/** Undefined up to 100 MB. Nothing is ever deleted by itself. */
+/**
+ * Undefined up to 100 MB, by the measure of `tamq purge --max-size`: what a purge has freed counts no
+ * more, even where the file keeps its length. Nothing is ever deleted by itself.
+ */
 export function historyAdvisory(
   db: Database,
-  path: string,
-  bytes = databaseBytes(path),
+  bytes = new PurgeReader(db).historyBytes(),
 ): string | undefined {
   if (bytes <= THRESHOLD_MB * MB) return undefined;
   const since = oldestMessageAt(db);

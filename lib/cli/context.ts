@@ -21,8 +21,13 @@ export interface CliContext extends CommandContext {
   flush(): Promise<void>;
   stdinIsTerminal(): boolean;
   stdoutIsTerminal(): boolean;
+  stderrIsTerminal(): boolean;
   /** All of standard input, or `undefined` once it holds more than `limit` bytes. */
   readStdin(limit: number): Promise<Uint8Array | undefined>;
+  /** Standard input as it comes, to its end. */
+  stdinChunks(): AsyncIterable<Uint8Array>;
+  /** Asks on standard error and returns the line that is typed; undefined at the end of input. */
+  ask(question: string): Promise<string | undefined>;
 }
 
 /** Thrown by a write once the reader of standard output is gone; ends the command quietly. */
@@ -55,7 +60,16 @@ export function processContext(): CliContext {
     },
     stdinIsTerminal: () => Deno.stdin.isTerminal(),
     stdoutIsTerminal: () => Deno.stdout.isTerminal(),
+    stderrIsTerminal: () => Deno.stderr.isTerminal(),
     readStdin: (limit) => readAtMost(Deno.stdin, limit),
+    stdinChunks: () => Deno.stdin.readable,
+    async ask(question) {
+      stderr(question);
+      // A terminal gives a line at a time.
+      const bytes = new Uint8Array(1024);
+      const count = await Deno.stdin.read(bytes);
+      return count === null ? undefined : new TextDecoder().decode(bytes.subarray(0, count)).trim();
+    },
   };
 }
 

@@ -3,6 +3,7 @@
  * from it; each implementation is imported when its command runs, not before.
  */
 import type { AnyCommand } from "./command.ts";
+import * as history from "./commands_history.ts";
 import * as explain from "./commands_help.ts";
 import * as messages from "./commands_messages.ts";
 import * as service from "./commands_service.ts";
@@ -12,6 +13,7 @@ import * as windows from "./commands_windows.ts";
 export const GROUPS: readonly (readonly [string, readonly string[]])[] = [
   ["Windows", ["start", "who", "endpoints"]],
   ["Messages", ["send", "history", "message", "ack", "retry", "cancel"]],
+  ["History", ["export", "replay", "purge"]],
   ["Service", ["serve", "stop", "ping", "status", "db-version"]],
   ["Help", ["guide", "help", "completion"]],
 ];
@@ -33,6 +35,9 @@ export const COMMANDS: Readonly<Record<string, AnyCommand>> = Object.assign(
     ack: messages.ack,
     retry: messages.retry,
     cancel: messages.cancel,
+    export: history.exportCommand,
+    replay: history.replay,
+    purge: history.purge,
     serve: service.serve,
     stop: service.stop,
     ping: service.ping,

@@ -87,15 +87,19 @@ export interface PurgeStep {
   readonly next: number | undefined;
 }
 
-export interface PurgeStore {
-  /** The message that was sent with this key and has been purged since (T-10). */
-  byKey(clientId: string, idempotencyKey: string): PurgedMessage | undefined;
+/** What counting needs. */
+export interface PurgeSurveyor {
   /** Bytes in use by messages and all that belongs to them; kept keys and free pages left out. */
   historyBytes(): number;
   /** The next `limit` messages after sequence `after`; undefined when there are none. */
   survey(choice: PurgeChoice, after: number, limit: number): Survey | undefined;
   /** The first of the spared messages after `after` that together reach `weight`, or all there are. */
   reach(choice: PurgeChoice, after: number, limit: number, weight: number): Reach;
+}
+
+export interface PurgeStore extends PurgeSurveyor {
+  /** The message that was sent with this key and has been purged since (T-10). */
+  byKey(clientId: string, idempotencyKey: string): PurgedMessage | undefined;
   /**
    * Inside a commit: looks at the next `look` messages after `after` and removes at most `limit` of
    * them, keeping their keys.
@@ -103,6 +107,8 @@ export interface PurgeStore {
   remove(choice: PurgeChoice, after: number, look: number, limit: number): PurgeStep;
   /** Inside a commit: gives up to `pages` free pages back to the disk; how many are left to give. */
   giveBack(pages: number): number;
+  /** Whether the file keeps the bookkeeping for that; one made before schema 2 does not. */
+  canGiveBack(): boolean;
   /** Outside of commits: moves the log into the database and empties it, unless a reader needs it. */
   emptyLog(): void;
   /** Outside of commits, with nobody else around: writes the whole file anew, as small as it gets. */

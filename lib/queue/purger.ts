@@ -5,7 +5,14 @@
  */
 import { type Clock, pause, rfc3339 } from "../base/clock.ts";
 import { TamqError } from "../base/errors.ts";
-import { join, NOTHING, type Portion, type PurgeChoice, purgeChoice } from "../model/purge.ts";
+import {
+  join,
+  NOTHING,
+  type Portion,
+  type PurgeChoice,
+  purgeChoice,
+  type PurgeSurveyor,
+} from "../model/purge.ts";
 import type { QueueStore, ReceiptData } from "../model/records.ts";
 import type { RequestOf, ResponseOf } from "../protocol/operations.ts";
 import type { Commit } from "./context.ts";
@@ -52,11 +59,10 @@ interface PurgeReceipt extends Record<string, string | number | boolean | null> 
  * for the caller to let others go on.
  */
 export function* planPurge(
-  store: Pick<QueueStore, "purge">,
+  purge: PurgeSurveyor,
   choice: PurgeChoice,
   maxBytes: number | undefined,
 ): Generator<void, PurgePlan> {
-  const { purge } = store;
   const historyBytes = purge.historyBytes();
   const spared: { after: number; last: number; portion: Portion }[] = [];
   let chosen = NOTHING;
@@ -121,7 +127,7 @@ export class Purger {
   }
 
   async plan(choice: PurgeChoice, maxBytes: number | undefined): Promise<PurgePlan> {
-    const work = planPurge(this.#options.store, choice, maxBytes);
+    const work = planPurge(this.#options.store.purge, choice, maxBytes);
     for (;;) {
       const { done, value } = work.next();
       if (done) return value;

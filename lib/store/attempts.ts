@@ -7,8 +7,14 @@ const SELECT = `SELECT a.attempt,
   a.started_at AS startedAt, a.ended_at AS endedAt, a.outcome, a.reason
   FROM attempts a WHERE a.message = ? ORDER BY a.ordinal`;
 
+/** Reads the attempts of many messages. */
+export function attemptReader(db: Database): (seq: number) => AttemptRecord[] {
+  const select = db.prepare(SELECT);
+  return (seq) => select.all(seq) as unknown as AttemptRecord[];
+}
+
 export function selectAttempts(db: Database, seq: number): AttemptRecord[] {
-  return db.prepare(SELECT).all(seq) as unknown as AttemptRecord[];
+  return attemptReader(db)(seq);
 }
 
 export class Attempts implements AttemptStore {

@@ -37,9 +37,27 @@ export function readMessage(
   };
 }
 
+/** Newest first. */
 export function selectHistory(db: Database, query: HistoryQuery): HistoryPage {
+  const { records, more } = selectPage(db, query, "DESC");
+  return { records, nextBefore: more ? records.at(-1)!.seq : undefined };
+}
+
+/** A condition on a row `m` with parameters ?1, ?2 …, and their values. */
+export interface Condition {
+  readonly sql: string;
+  readonly values: readonly (string | number | null)[];
+}
+
+/** Messages in the order of admission or against it; at most a page of them. */
+export function selectPage(
+  db: Database,
+  query: HistoryQuery & { readonly afterSeq?: number },
+  order: "ASC" | "DESC",
+  only?: Condition,
+): { records: MessageRecord[]; more: boolean } {
   const where: string[] = [];
-  const values: (string | number)[] = [];
+  const values: (string | number | null)[] = [];
   const filter = (sql: string, value: string | number | undefined) => {
     if (value === undefined) return;
     where.push(sql);
@@ -55,13 +73,17 @@ export function selectHistory(db: Database, query: HistoryQuery): HistoryPage {
   filter("m.created_at >= ?", query.since);
   filter("m.created_at < ?", query.until);
   filter("m.seq < ?", query.beforeSeq);
+  filter("m.seq > ?", query.afterSeq);
 
   // One row more than asked tells whether a further page exists.
   const limit = query.limit + 1;
   const branch = (extra: readonly string[]) => {
-    const all = [...extra, ...where];
+    // Numbered parameters first: plain ones count on from the highest number before them.
+    const all = [...(only === undefined ? [] : [only.sql]), ...extra, ...where];
     return `SELECT * FROM (SELECT ${MESSAGE_COLUMNS} FROM messages m ` +
-      `${all.length > 0 ? `WHERE ${all.join(" AND ")} ` : ""}ORDER BY m.seq DESC LIMIT ${limit})`;
+      `${
+        all.length > 0 ? `WHERE ${all.join(" AND ")} ` : ""
+      }ORDER BY m.seq ${order} LIMIT ${limit})`;
   };
   const { repo } = query;
   const [sql, bound] = repo === undefined ? [branch([]), values] : [
@@ -73,13 +95,15 @@ export function selectHistory(db: Database, query: HistoryQuery): HistoryPage {
 
   const records: MessageRecord[] = [];
   let bytes = 0;
-  for (const row of db.prepare(`${sql} ORDER BY seq DESC LIMIT ${limit}`).iterate(...bound)) {
+  const rows = db.prepare(`${sql} ORDER BY seq ${order} LIMIT ${limit}`)
+    .iterate(...only?.values ?? [], ...bound);
+  for (const row of rows) {
     const record = row as unknown as MessageRecord;
     bytes += record.body.length + record.metadata.length;
     if (records.length === query.limit || (records.length > 0 && bytes > MAX_PAGE_BYTES)) {
-      return { records, nextBefore: records.at(-1)!.seq };
+      return { records, more: true };
     }
     records.push(record);
   }
-  return { records, nextBefore: undefined };
+  return { records, more: false };
 }

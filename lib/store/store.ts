@@ -55,7 +55,10 @@ export function openForReading(path: string, options: Omit<OpenOptions, "readOnl
   try {
     const version = schemaVersion(db);
     refuseNewer(version, SCHEMA_VERSION, path);
-    if (version > 0) return db;
+    if (version > 0) {
+      for (const view of asIfNew(version)) db.prepare(view).run();
+      return db;
+    }
     throw new TamqError("NOT_FOUND", "store_missing", `${path}: no messages yet`, {
       hint: "the tables are made when the service first starts: tamq serve --detach",
     });
@@ -63,4 +66,17 @@ export function openForReading(path: string, options: Omit<OpenOptions, "readOnl
     db.close();
     throw error;
   }
+}
+
+/**
+ * An older database is read as if it were migrated: a new program must show the history also while
+ * the old service still runs. Temporary views stand before the tables of the same name.
+ */
+function asIfNew(version: number): readonly string[] {
+  if (version >= 2) return [];
+  return [
+    `CREATE TEMP VIEW messages AS
+      SELECT *, NULL AS replay_batch, NULL AS replay_of FROM main.messages`,
+    "CREATE TEMP VIEW purged_total AS SELECT 1 AS one, 0 AS count",
+  ];
 }

@@ -6,11 +6,17 @@ import type { Result } from "./world.ts";
 
 export async function runInside(
   args: readonly string[],
-  options: { env?: Record<string, string>; stdin?: string | Uint8Array } = {},
+  options: {
+    env?: Record<string, string>;
+    stdin?: string | Uint8Array;
+    /** Both standard streams are a terminal, on which these are typed to questions. */
+    answers?: readonly string[];
+  } = {},
 ): Promise<Result> {
   let stdout = "";
   let stderr = "";
-  const { env = {}, stdin = "" } = options;
+  const { env = {}, stdin = "", answers } = options;
+  let asked = 0;
   const context: CliContext = {
     env: (name) => env[name],
     clock: systemClock,
@@ -21,8 +27,16 @@ export async function runInside(
     out: (line) => void (stdout += line + "\n"),
     err: (line) => void (stderr += line + "\n"),
     flush: () => Promise.resolve(),
-    stdinIsTerminal: () => false,
-    stdoutIsTerminal: () => false,
+    stdinIsTerminal: () => answers !== undefined,
+    stdoutIsTerminal: () => answers !== undefined,
+    stderrIsTerminal: () => false,
+    async *stdinChunks() {
+      yield typeof stdin === "string" ? new TextEncoder().encode(stdin) : stdin;
+    },
+    ask(question) {
+      stderr += question + "\n";
+      return Promise.resolve(answers?.[asked++]);
+    },
     readStdin(limit) {
       const bytes = typeof stdin === "string" ? new TextEncoder().encode(stdin) : stdin;
       return Promise.resolve(bytes.length > limit ? undefined : bytes);

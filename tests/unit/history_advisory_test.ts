@@ -10,10 +10,10 @@ Deno.test("[Q-07] over 100 MB the size and the day since when are told, in the d
     const { database, busyTimeoutMs } = await settingsIn(dir);
     const { db, store } = await openStore(database, { busyTimeoutMs, clock: new FakeClock() });
     try {
-      assert.equal(historyAdvisory(db, database), undefined, "small");
-      assert.equal(historyAdvisory(db, database, 100_000_000), undefined, "exactly 100 MB");
+      assert.equal(historyAdvisory(db), undefined, "small");
+      assert.equal(historyAdvisory(db, 100_000_000), undefined, "exactly 100 MB");
       assert.equal(
-        historyAdvisory(db, database, 123_456_789),
+        historyAdvisory(db, 123_456_789),
         "Size of history is 123 MB, exceeding 100MB. Consider using 'tamq purge'.",
       );
       for (const [n, at] of [Date.UTC(2031, 4, 9, 12), Date.UTC(2032, 0, 1)].entries()) {
@@ -37,7 +37,7 @@ Deno.test("[Q-07] over 100 MB the size and the day since when are told, in the d
         });
       }
       assert.equal(
-        historyAdvisory(db, database, 123_456_789),
+        historyAdvisory(db, 123_456_789),
         "Size of history is 123 MB since 310509, exceeding 100MB. Consider using 'tamq purge'.",
       );
     } finally {

@@ -1,5 +1,4 @@
 /** `tamq history` (Q-04): reads the database itself, so that it works with the service stopped. */
-import { TamqError } from "../../base/errors.ts";
 import { loadSettings } from "../../config.ts";
 import type { MessageState } from "../../model/message.ts";
 import type { WireMessage } from "../../protocol/schema.ts";
@@ -8,6 +7,7 @@ import type { CliContext } from "../context.ts";
 import { late } from "../late.ts";
 import { messageEntry } from "../render.ts";
 import { parseTime } from "../times.ts";
+import { openHistory } from "./open_history.ts";
 
 export interface HistoryFlags {
   readonly repo?: string;
@@ -44,15 +44,9 @@ const history: Verb<HistoryFlags> = async function (flags) {
     until: time("until"),
   };
   const settings = await loadSettings(this.env);
-  const { openForReading } = await late("store/store");
+  const db = await openHistory(this, settings);
+  if (db === undefined) return;
   const { readHistory } = await late("store/history");
-  let db: ReturnType<typeof openForReading>;
-  try {
-    db = openForReading(settings.database, { busyTimeoutMs: settings.busyTimeoutMs });
-  } catch (error) {
-    if (!(error instanceof TamqError) || error.reason !== "store_missing") throw error;
-    return this.err("no messages yet: the service has never run"); // an empty history, not a failure
-  }
   try {
     const read: ReadPage = (limit, cursor) => readHistory(db, { ...filters, limit, cursor });
     const limit = flags.limit ?? (flags.json ? Infinity : DEFAULT_SHOWN);
