@@ -249,7 +249,7 @@ Deno.test("[B-01] keys for a worker that does not read wait, bounded, and arrive
     ];
     await withBroker({ command, dir }, async ({ terminal }) => {
       await terminal.until("READY");
-      const pid = await workerOf();
+      const pid = await workerOf(dir);
       let typed = false;
       const typing = terminal.type(data).then(() => typed = true);
       await pause(systemClock, 100);
@@ -263,21 +263,25 @@ Deno.test("[B-01] keys for a worker that does not read wait, bounded, and arrive
     });
   }));
 
-/** The stopped child of this process, whichever of its threads started it. */
-async function workerOf(): Promise<number> {
+/** The stopped child of this process in `dir`, whichever of its threads started it. */
+async function workerOf(dir: string): Promise<number> {
   for (;;) {
     for (const { name: task } of Deno.readDirSync(`/proc/${Deno.pid}/task`)) {
       const children = Deno.readTextFileSync(`/proc/${Deno.pid}/task/${task}/children`);
       for (const pid of children.trim().split(" ").filter((word) => word !== "")) {
-        if (/State:\s+T/.test(Deno.readTextFileSync(`/proc/${pid}/status`))) return Number(pid);
+        try {
+          const stopped = /State:\s+T/.test(Deno.readTextFileSync(`/proc/${pid}/status`));
+          if (stopped && Deno.readLinkSync(`/proc/${pid}/cwd`) === dir) return Number(pid);
+        } catch { /* ended meanwhile */ }
       }
     }
     await pause(systemClock, 5);
   }
 }
 
+/** Hundredths of a second of this thread alone: other tests may run beside it. */
 function cpuTicks(): number {
-  const fields = Deno.readTextFileSync("/proc/self/stat").split(") ")[1]!.split(" ");
+  const fields = Deno.readTextFileSync("/proc/thread-self/stat").split(") ")[1]!.split(" ");
   return Number(fields[11]) + Number(fields[12]);
 }
 
