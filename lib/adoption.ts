@@ -49,8 +49,9 @@ export class Adoption {
     if (delay === undefined || this.#stopped) return;
     const cancel = this.#options.clock.after(delay, () => {
       this.#timers.delete(cancel);
-      if (isAlive(broker)) this.brokerLeft(broker, look + 1);
-      else void this.run();
+      if (!isAlive(broker)) void this.run();
+      // Once more in any case: a process that is just being started holds copies of all locks.
+      this.brokerLeft(broker, look + 1);
     });
     this.#timers.add(cancel);
   }

@@ -87,10 +87,21 @@ export function describe(pid: number): ProcessInfo | undefined {
 export function descendants(root: number, limit = 256): number[] {
   const found: number[] = [root];
   for (let i = 0; i < found.length && found.length < limit; i++) {
-    const children = readText(`/proc/${found[i]}/task/${found[i]}/children`);
-    for (const word of (children ?? "").split(" ")) {
-      if (word !== "" && found.length < limit) found.push(Number(word));
+    for (const thread of threads(found[i]!)) {
+      const children = readText(`/proc/${found[i]}/task/${thread}/children`);
+      for (const word of (children ?? "").split(" ")) {
+        if (word !== "" && found.length < limit) found.push(Number(word));
+      }
     }
   }
   return found;
+}
+
+/** Children are listed under the thread that started them. */
+function threads(pid: number): string[] {
+  try {
+    return Array.from(Deno.readDirSync(`/proc/${pid}/task`), (entry) => entry.name);
+  } catch {
+    return []; // gone
+  }
 }
