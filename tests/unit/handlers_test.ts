@@ -45,6 +45,14 @@ function build() {
     send: record("send", { message_id: "m", deduplicated: false, state: "pending" }),
     retry: record("retry", { message: {} }),
     cancel: record("cancel", { message: {} }),
+    ack: record("ack", { message: {} }),
+    message: (id: string) => ({
+      message: id === "from-alpha"
+        ? { sender_repo: "alpha", target_repo: "beta" }
+        : { sender_repo: "local", target_repo: id === "to-alpha" ? "alpha" : "beta" },
+      attempts: [],
+    }),
+    purge: record("purge", {}),
     summary: () => ({ states: { pending: 2, failed: 1 }, activeLeases: 1 }),
   } as unknown as Queue;
   const identity = { serviceId: "svc", version: "1.2.3", pid: 42, startedAt: clock.now() };
@@ -267,8 +275,42 @@ Deno.test("[T-27] a command in a window cannot retry; an operator elsewhere and 
   assert.equal(calls.length, 0);
   await ask({ op: "retry", message_id: "m" }, 500);
   await ask({ op: "retry", message_id: "m" }, 200);
-  await ask({ op: "cancel", message_id: "m" }, 400);
-  assert.deepEqual(calls.map((call) => call.op), ["retry", "retry", "cancel"]);
+  assert.deepEqual(calls.map((call) => call.op), ["retry", "retry"]);
+});
+
+Deno.test("[B-04] [T-15] a window acknowledges what is addressed to it and withdraws what it sent, no more", async () => {
+  const { ask, calls } = build();
+  await ask(attach, 200);
+  calls.length = 0;
+  const op = (name: string, message_id: string) => ({ op: name, message_id });
+  for (const pid of [300, 400]) {
+    await refused(() => ask(op("ack", "to-beta"), pid), "worker_refused", /alpha/);
+    await refused(() => ask(op("cancel", "to-alpha"), pid), "worker_refused", /alpha/);
+  }
+  assert.equal(calls.length, 0);
+  await ask(op("ack", "to-alpha"), 400);
+  await ask(op("cancel", "from-alpha"), 400);
+  await ask(op("ack", "to-beta"), 500);
+  await ask(op("cancel", "to-beta"), 500);
+  assert.deepEqual(calls.map((call) => call.op), ["ack", "cancel", "ack", "cancel"]);
+});
+
+Deno.test("[T-27] a command in a window cannot purge; it may count, and an operator elsewhere may do both", async () => {
+  const { ask, calls } = build();
+  const purge = { op: "purge", state: "failed", execute: true };
+  for (const pid of [300, 400]) {
+    await refused(() => ask(purge, pid), "not_attached", /again/);
+  }
+  await ask(attach, 200);
+  calls.length = 0;
+  for (const pid of [300, 400]) {
+    await refused(() => ask(purge, pid), "worker_refused", /alpha/);
+    await refused(() => ask({ ...purge, receipt_id: 1 }, pid), "worker_refused", /alpha/);
+  }
+  assert.equal(calls.length, 0);
+  await ask({ op: "purge", state: "failed" }, 400);
+  await ask(purge, 500);
+  assert.deepEqual(calls.map((call) => call.op), ["purge", "purge"]);
 });
 
 Deno.test("[B-04] [T-27] while its window is not attached, a worker's word is nobody's: not local, not the operator's", async () => {
