@@ -25,6 +25,8 @@ const LOOKS_MS = [50, 1000, 10_000];
 export class Adoption {
   readonly #options: AdoptionOptions;
   readonly #timers = new Set<() => void>();
+  /** Brokers for which a look is due. */
+  readonly #watched = new Set<string>();
   #running: Promise<void> | undefined;
   #again = false;
   #stopped = false;
@@ -43,15 +45,25 @@ export class Adoption {
     return this.#running;
   }
 
-  /** The stream of this broker ended: it may have died. */
-  brokerLeft(broker: ProcessIdentity, look = 0): void {
+  /** The stream of this broker ended, or it could not attach: it may have died, or die soon. */
+  brokerLeft(broker: ProcessIdentity): void {
+    const key = `${broker.pid} ${broker.start}`;
+    if (this.#watched.has(key)) return;
+    this.#watched.add(key);
+    this.#look(broker, key, 0);
+  }
+
+  #look(broker: ProcessIdentity, key: string, look: number): void {
     const delay = LOOKS_MS[look];
-    if (delay === undefined || this.#stopped) return;
+    if (delay === undefined || this.#stopped) {
+      this.#watched.delete(key);
+      return;
+    }
     const cancel = this.#options.clock.after(delay, () => {
       this.#timers.delete(cancel);
       if (!isAlive(broker)) void this.run();
       // Once more in any case: a process that is just being started holds copies of all locks.
-      this.brokerLeft(broker, look + 1);
+      this.#look(broker, key, look + 1);
     });
     this.#timers.add(cancel);
   }

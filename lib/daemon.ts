@@ -142,6 +142,8 @@ class Service {
       random: this.#random,
       log,
       policyFor: () => settings.delivery,
+      guard: settings.guard,
+      routing: settings.routing,
       processes,
     });
     const adoption = new Adoption({ dir: settings.spoolDir, queue, clock, log });
@@ -177,6 +179,7 @@ class Service {
       windows,
       isBroker: brokerProcesses(clock),
       status,
+      onStray: (broker) => adoption.brokerLeft(broker),
     });
     const server = new SocketServer({ bound, path: settings.socket, handle, clock, log });
     // Taken down in the reverse order (L-03): no new request, then what is under way, then the

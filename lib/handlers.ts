@@ -5,6 +5,7 @@
 import type { Attachments } from "./attachments.ts";
 import { rfc3339 } from "./base/clock.ts";
 import { TamqError } from "./base/errors.ts";
+import type { ProcessIdentity } from "./base/proc.ts";
 import type { Peer, Processes } from "./model/ports.ts";
 import { CAPABILITIES, PROTOCOL } from "./protocol/handshake.ts";
 import { parseRequest } from "./protocol/frame.ts";
@@ -32,6 +33,8 @@ export interface HandlerOptions {
   /** Whether that process is a broker, attached or not; by its argument vector. */
   readonly isBroker: (pid: number) => boolean;
   readonly status: () => WireStatus;
+  /** A broker that is not attached tried to send: it may end before it ever is (B-13). */
+  readonly onStray?: (broker: ProcessIdentity) => void;
 }
 
 /** What a handler knows of a request beside its fields. */
@@ -64,6 +67,10 @@ export function createHandlers(options: HandlerOptions): Handle {
     // A window whose broker is not (or not yet again) attached is not "local": what an agent sends
     // right after a restart of the service must not look like an operator's word.
     if (!pids.some(options.isBroker)) return {};
+    if (options.isBroker(peer.pid)) {
+      const broker = processes.identify(peer.pid);
+      if (broker !== undefined) options.onStray?.(broker);
+    }
     throw new TamqError(
       "UNAVAILABLE",
       "not_attached",
@@ -84,6 +91,27 @@ export function createHandlers(options: HandlerOptions): Handle {
     );
   };
 
+  /**
+   * A program in a window acknowledges what was sent to its repository and withdraws what its own
+   * repository sent, nothing else: either would keep a message from somebody (B-04).
+   */
+  const mayTouch = (messageId: string, side: "sender_repo" | "target_repo", peer: Peer) => {
+    const { owner } = originOf(peer);
+    if (owner === undefined) return;
+    const { message } = queue.message(messageId);
+    const repo = owner.attached.window.repo;
+    if (message[side] === repo) return;
+    const rule = side === "target_repo"
+      ? "acknowledges only messages to its own repository"
+      : "withdraws only messages of its own repository";
+    throw new TamqError(
+      "PERMISSION_DENIED",
+      "worker_refused",
+      `a command in the window of ${repo} ${rule}`,
+      { hint: "run it in a terminal outside the windows that tamq opened" },
+    );
+  };
+
   const handlers: Handlers = {
     ping: () => ({
       result: {
@@ -100,15 +128,41 @@ export function createHandlers(options: HandlerOptions): Handle {
     send: async (fields, { peer }) => ({ result: await queue.send(fields, originOf(peer)) }),
     message: ({ message_id }) => ({ result: queue.message(message_id) }),
     history: (fields) => ({ result: historyPage(queue, fields) }),
-    ack: async ({ message_id }) => ({ result: await queue.ack(message_id) }),
+    ack: async ({ message_id }, { peer }) => {
+      mayTouch(message_id, "target_repo", peer);
+      return { result: await queue.ack(message_id) };
+    },
     retry: async ({ message_id }, { peer }) => ({
       result: await queue.retry(message_id, originOfOperator(peer)),
     }),
-    cancel: async ({ message_id }) => ({ result: await queue.cancel(message_id) }),
+    cancel: async ({ message_id }, { peer }) => {
+      mayTouch(message_id, "sender_repo", peer);
+      return { result: await queue.cancel(message_id) };
+    },
     replay: async (fields, { peer }) => ({ result: await queue.replay(fields, originOf(peer)) }),
     purge: async (fields, { peer }) => {
       if (fields.execute === true) originOfOperator(peer);
       return { result: await queue.purge(fields) };
+    },
+    allow: async (fields, { peer }) => {
+      originOfOperator(peer);
+      return { result: await queue.controls.allow(fields) };
+    },
+    unblock: async (fields, { peer }) => {
+      originOfOperator(peer);
+      return { result: await queue.controls.unblock(fields) };
+    },
+    pause: async (_, { peer }) => {
+      originOfOperator(peer);
+      return { result: await queue.controls.pause() };
+    },
+    resume: async (_, { peer }) => {
+      originOfOperator(peer);
+      return { result: await queue.controls.resume() };
+    },
+    release: async (fields, { peer }) => {
+      originOfOperator(peer);
+      return { result: await queue.controls.release(fields) };
     },
     status: () => ({ result: options.status() }),
   };

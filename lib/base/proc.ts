@@ -12,6 +12,7 @@ interface Stat {
   readonly state: string;
   readonly ppid: number;
   readonly pgrp: number;
+  readonly session: number;
   readonly startTicks: string;
 }
 
@@ -38,6 +39,7 @@ function readStat(pid: number): Stat | undefined {
     state: fields[0]!,
     ppid: Number(fields[1]),
     pgrp: Number(fields[2]),
+    session: Number(fields[3]),
     startTicks: fields[19]!,
   };
 }
@@ -55,16 +57,30 @@ export function isAlive(process: ProcessIdentity): boolean {
   return identify(process.pid)?.start === process.start;
 }
 
-/** `pid` and its ancestors, nearest first, without pid 1; at most 64, against a table changing underfoot. */
+/**
+ * `pid`, its ancestors, nearest first, then the leaders of their sessions with their ancestors: a
+ * background job whose parent has ended hangs under pid 1, but stays in the session of its terminal.
+ * Without pid 1. (A session's number is not given to another process while it has a member.)
+ */
 export function ancestry(pid: number): number[] {
   const chain: number[] = [];
-  for (let next = pid; next > 1 && chain.length < 64;) {
+  const sessions = climb(pid, chain);
+  for (const leader of sessions) climb(leader, chain);
+  return chain;
+}
+
+/** Adds `from` and its ancestors to `chain`; returns their sessions. */
+function climb(from: number, chain: number[]): Set<number> {
+  const sessions = new Set<number>();
+  // Bounded, against a process table that changes underfoot.
+  for (let next = from; next > 1 && chain.length < 128 && !chain.includes(next);) {
+    chain.push(next);
     const stat = readStat(next);
     if (stat === undefined) break;
-    chain.push(next);
+    if (stat.session > 1) sessions.add(stat.session);
     next = stat.ppid;
   }
-  return chain;
+  return sessions;
 }
 
 export interface ProcessInfo {

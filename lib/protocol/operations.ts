@@ -15,6 +15,8 @@ interface OperationSpec {
 }
 
 const byId = z.strictObject({ message_id: schema.short });
+/** Of operations that an agent must not use to lift its own limits (T-27). */
+const operatorOnly = ["worker_refused", "not_attached", "shutting_down"] as const;
 const envelope = z.strictObject({ message: schema.message });
 
 export const operations = {
@@ -72,6 +74,7 @@ export const operations = {
       "ambiguous_endpoint",
       "idempotency_conflict",
       "endpoint_alive",
+      "storm_guard",
       "shutting_down",
     ],
   },
@@ -94,7 +97,7 @@ export const operations = {
     summary: "Records an explicit acknowledgement; a late one wins.",
     request: byId,
     response: envelope,
-    reasons: ["unknown_message"],
+    reasons: ["unknown_message", "worker_refused", "not_attached"],
   },
   retry: {
     summary: "Returns a failed message to the queue with its attempts reset.",
@@ -106,7 +109,43 @@ export const operations = {
     summary: "Withdraws a pending message.",
     request: byId,
     response: envelope,
-    reasons: ["unknown_message", "invalid_state", "already_leased"],
+    reasons: [
+      "unknown_message",
+      "invalid_state",
+      "already_leased",
+      "worker_refused",
+      "not_attached",
+    ],
+  },
+  allow: {
+    summary: "Lets a repository write to another, or takes that back; held messages go.",
+    request: z.strictObject(schema.allowFields),
+    response: schema.allowResult,
+    reasons: ["unknown_repository", "registry_unavailable", ...operatorOnly],
+  },
+  unblock: {
+    summary: "Lifts the block of a pair that the storm guard stopped.",
+    request: z.strictObject(schema.unblockFields),
+    response: schema.unblockResult,
+    reasons: ["not_blocked", ...operatorOnly],
+  },
+  pause: {
+    summary: "Holds every delivery, durably; messages are still admitted.",
+    request: z.strictObject({}),
+    response: schema.pauseResult,
+    reasons: [...operatorOnly],
+  },
+  resume: {
+    summary: "Lets deliveries go on.",
+    request: z.strictObject({}),
+    response: schema.resumeResult,
+    reasons: [...operatorOnly],
+  },
+  release: {
+    summary: "Lets go what waits for a window that was opened in mode hold.",
+    request: z.strictObject({ repo: schema.short }),
+    response: schema.releaseResult,
+    reasons: ["unknown_repository", "registry_unavailable", ...operatorOnly],
   },
   replay: {
     summary: "Admits lines of an exported file, in order, each as a send of its own.",

@@ -212,3 +212,22 @@ Deno.test("[B-12] a worker that ends closes its block, and its messages wait", a
   await world.open("cat", "alpha");
   await world.untilScreen("alpha", "From:local/o: are you there");
 });
+
+Deno.test("[B-12] [B-13] the last words of a worker that ends at once arrive without another window", async () => {
+  await using world = await World.create(["alpha", "beta"]);
+  await world.open("cat", "alpha");
+  // Whether such a window was attached before it closed is a race, and so is the command's status.
+  await world.tamq(["--command", "sh -c 'echo To:alpha: hi; echo'", "beta"]);
+  await world.untilScreen("alpha", "From:beta: hi");
+  assert.equal((await world.history()).length, 1);
+});
+
+Deno.test("[B-04] a background job of a window is that window's, not the operator's", async () => {
+  await using world = await World.create(["alpha", "beta"]);
+  await world.open("bash --norc", "alpha", "beta");
+  await world.untilScreen("beta", "bash-");
+  const send = world.argv(["send", "To:alpha: from a job"]).map((word) => `'${word}'`).join(" ");
+  await world.type("beta", `(p=$BASHPID; sh -c "while kill -0 $p 2>/dev/null; do :; done; ${send}" &)`);
+  const [row] = await world.untilHistory(1);
+  assert.equal(row!.sender_repo, "beta");
+});

@@ -351,7 +351,7 @@ Deno.test("[L-06] status tells each part apart, and one that fails hides no othe
       throw new Error("disk I/O error");
     },
     registry: broken,
-    queue: { summary: () => ({ states: {}, activeLeases: 0 }) },
+    queue: { summary: () => ({ states: {}, activeLeases: 0 }) } as unknown as Queue,
     endpoints: () => [],
   });
   assert.deepEqual(

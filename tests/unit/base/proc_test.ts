@@ -35,3 +35,23 @@ Deno.test("[B-16] descendants include children that another thread than the main
     await child.status;
   }
 });
+
+Deno.test("[B-04] a background job whose parent ended still belongs to its terminal's session", async () => {
+  // setsid makes a session leader; its subshell starts a job and ends, so that the job hangs under 1.
+  const script = "(sleep 60 & echo $!) ; exec sleep 61";
+  const leader = new Deno.Command("setsid", { args: ["sh", "-c", script], stdout: "piped" })
+    .spawn();
+  const reader = leader.stdout.getReader();
+  const job = Number(new TextDecoder().decode((await reader.read()).value));
+  try {
+    const chain = ancestry(job);
+    assert.equal(chain[0], job);
+    assert.ok(chain.includes(leader.pid), `${leader.pid} in ${chain}`);
+    assert.ok(chain.includes(Deno.pid), "and the leader's own ancestors");
+  } finally {
+    Deno.kill(job, "SIGKILL");
+    leader.kill("SIGKILL");
+    await reader.cancel();
+    await leader.status;
+  }
+});
