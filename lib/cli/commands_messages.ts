@@ -12,18 +12,23 @@ const idArgument = { kind: "tuple", parameters: [messageId] } as const;
 export const send = command<SendFlags, string[]>({
   brief: "Send a message to a repository",
   details:
-    `Sends a message to the worker of a repository. The text is the argument, or the file given by
---file, or standard input. One trailing line feed of a file or of standard input is dropped.
-Prints the message id. The message is queued durably when the command returns.`,
+    `Sends a message to the worker of a repository. The text is the arguments, joined by blanks, or the
+file given by --file, or standard input. Without --to its first line begins with To:REPO: and a
+blank. One trailing line feed of a file or of standard input is dropped. Prints the message id. The
+message is queued durably when the command returns.
+
+Quote the text: the shell would take $, *, ; and the like for itself.`,
   usage: [
     "'To:REPO: TEXT' [--endpoint ID] [--key KEY] [--json]",
     "--to REPO [TEXT | --file FILE|-] [--endpoint ID] [--key KEY] [--json]",
+    "[--file FILE|-] [--endpoint ID] [--key KEY] [--json]",
   ],
   examples: [
     { run: "tamq send 'To:alpha: please rebase'", does: "one line, or several in the quotes" },
     { run: "tamq send --to alpha --file review.md", does: "the text of a file" },
     { run: "git log -3 | tamq send --to alpha", does: "the text on standard input" },
     { run: "git log -3 | tamq send 'To:alpha:'", does: "the same" },
+    { run: "tamq send < message.txt", does: "a file that begins with To:alpha: and a blank" },
   ],
   parameters: {
     flags: {
@@ -38,7 +43,6 @@ Prints the message id. The message is queued durably when the command returns.`,
     positional: {
       kind: "array",
       parameter: { parse: String, placeholder: "TEXT", brief: "The message" },
-      maximum: 1,
     },
   },
   load: () => late("cli/verbs/send"),

@@ -45,6 +45,14 @@ export function checkBody(body: string): Outcome<string, BodyRefusal> {
   if (bad) {
     const point = bad[0].codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0");
     const line = body.slice(0, bad.index).split("\n").length;
+    if (body.startsWith("\r\n", bad.index)) {
+      return refused({
+        reason: "body_binary",
+        message:
+          `the message body has Windows line ends (CRLF, control character U+000D) in line ${line}`,
+        hint: "convert them: dos2unix FILE, or: tr -d '\\r' < FILE | tamq send ...",
+      });
+    }
     return refused({
       reason: "body_binary",
       message: `the message body holds the control character U+${point} in line ${line}`,

@@ -44,6 +44,16 @@ Deno.test("[B-07, T-08, T-10, C-01] send: every way to give the text; keys; noth
     "alpha",
     "of\na file\n",
   ]);
+  assert.deepEqual(await send(["--to", "alpha", "hello", "two  blanks"]), [
+    "alpha",
+    "hello two  blanks",
+  ]);
+  assert.deepEqual(await send(["To:alpha:", "unquoted", "words"]), ["alpha", "unquoted words"]);
+  assert.deepEqual(await send([], "To:a:b: piped\nwith more\n"), ["a:b", "piped\nwith more"]);
+  assert.deepEqual(await send(["--file", "-"], "To:alpha:\nbelow\n"), ["alpha", "below"]);
+  assert.deepEqual(await send([], `To:alpha: ${big}`), ["alpha", big]);
+  await Deno.writeTextFile(`${world.dir}/addressed`, "To:beta: from\na file\n");
+  assert.deepEqual(await send(["-f", `${world.dir}/addressed`]), ["beta", "from\na file"]);
   assert.deepEqual(await send(["--to", "alpha"], `${big}\n`), ["alpha", big]);
   assert.deepEqual(await send(["--to", "alpha", "--", "-dash"]), ["alpha", "-dash"]);
   assert.deepEqual(await send(["--to", "alpha", "\ufffd is a character"]), [
@@ -80,6 +90,11 @@ Deno.test("[T-08, E-07, C-07] send: bad input is refused by one clear line, and 
   refused(await send(["--to", "alpha", "--endpoint", "tmux-amq-1", "x"]), 3, /tmux-amq-1/);
   refused(await send(["hello"]), 2, /does not begin with To:REPO:/);
   refused(await send([]), 2, /no repository is given/);
+  refused(await send([], "no address\n"), 2, /does not begin with To:REPO:/);
+  refused(await send([], `To:alpha: ${"x".repeat(8193)}`), 2, /8193 bytes; at most 8192/);
+  refused(await send([], "To:alpha: x".padEnd(20_000, "x")), 2, /more than 8192 bytes/);
+  refused(await send([], "To:alpha: x\r\ny\r\n"), 2, /CRLF.*line 1\nhint: .*dos2unix/);
+  refused(await send(["To:alpha:glued"]), 2, /blank must follow the second colon/);
   refused(await send(["To:alpha: a\nTo:beta: b"]), 2, /line 2 of the text addresses "beta"/);
   refused(await send(["--to", "alpha", "--file", "/nonexistent"]), 1, /no file \/nonexistent/);
   refused(await send(["--to", "alpha", "--file", world.dir]), 2, /cannot read/);

@@ -24,9 +24,16 @@ export interface SendFlags {
 const CLIENT = "tamq-cli";
 /** One line feed at the end is dropped, so one byte more than a body may be read. */
 const MAX_INPUT_BYTES = MAX_BODY_BYTES + 1;
+/** For a first line that is the address: far beyond any name of a repository. */
+const MAX_ADDRESS_BYTES = 4096;
 
-const send: Verb<SendFlags, string[]> = async function (flags, ...texts) {
-  const { target, body } = await addressed(this, flags, texts[0]);
+const send: Verb<SendFlags, string[]> = async function (flags, ...words) {
+  for (const name of ["to", "file", "endpoint", "key", "correlation"] as const) {
+    if (flags[name] === "") throw usageError(`--${name} is empty`, `give a value, or leave it out`);
+  }
+  // Several words are one text, as echo has it: a forgotten quote must not cost the message.
+  const text = words.length === 0 ? undefined : words.join(" ");
+  const { target, body } = await addressed(this, flags, text);
   const key = flags.key ?? newToken(systemRandom);
   const sent = await ask(this, "send", {
     client_id: CLIENT,
@@ -46,23 +53,29 @@ const send: Verb<SendFlags, string[]> = async function (flags, ...texts) {
 };
 export default send;
 
+const givenTwice = () =>
+  usageError("the text is given twice, as an argument and by --file", "leave one out");
+
 async function addressed(context: CliContext, flags: SendFlags, text: string | undefined) {
   refuseMangled(text);
   if (flags.to !== undefined) {
-    if (text !== undefined && flags.file !== undefined) {
-      throw usageError("the text is given twice, as an argument and by --file", "leave one out");
-    }
+    if (text !== undefined && flags.file !== undefined) throw givenTwice();
     return { target: flags.to, body: text ?? await readText(context, flags.file) };
   }
-  if (text === undefined) {
+  if (text !== undefined) {
+    const { target, body } = await parseBlock(context, text);
+    if (body === "") return { target, body: await readText(context, flags.file) };
+    if (flags.file !== undefined) throw givenTwice();
+    return { target, body };
+  }
+  // The first line of the file or of standard input is the address. A person is not asked to type it.
+  const given = flags.file !== undefined || !context.stdinIsTerminal()
+    ? await readText(context, flags.file, MAX_ADDRESS_BYTES)
+    : "";
+  if (given === "") {
     throw usageError("no repository is given", "tamq send 'To:REPO: TEXT', or tamq send --to REPO");
   }
-  const { target, body } = await parseBlock(context, text);
-  if (body !== "" && flags.file === undefined) return { target, body };
-  if (body !== "") {
-    throw usageError("the text is given twice, as an argument and by --file", "leave one out");
-  }
-  return { target, body: await readText(context, flags.file) };
+  return await parseBlock(context, given);
 }
 
 /** Target and body of `To:REPO: text`, whose further lines belong to the body. */
@@ -74,12 +87,7 @@ async function parseBlock(context: CliContext, text: string) {
   const known = parseAddress(first, names);
   // Who is registered is the service's to say (and whom to suggest): an unknown name goes there.
   const target = known?.target ?? unknownAddress(first);
-  if (target === undefined) {
-    throw usageError(
-      "the message does not begin with To:REPO:",
-      "tamq send 'To:REPO: TEXT', or tamq send --to REPO TEXT",
-    );
-  }
+  if (target === undefined) throw noAddress(first, names);
   const rest = known?.text ?? first.slice(`To:${target}:`.length).replace(/^[ \t]/, "");
   for (const [index, line] of more.split("\n").entries()) {
     const other = parseAddress(line, names)?.target;
@@ -90,6 +98,25 @@ async function parseBlock(context: CliContext, text: string) {
     );
   }
   return { target, body: rest === "" ? more : end < 0 ? rest : `${rest}\n${more}` };
+}
+
+/** Why `line` is no address, for the two mistakes that look most like one. */
+function noAddress(line: string, names: readonly string[]): TamqError {
+  const glued = names.filter((name) => line.startsWith(`To:${name}:`))
+    .sort((a, b) => b.length - a.length)[0] ?? /^To:([^\s:][^:\n]{0,199}):\S/.exec(line)?.[1];
+  if (glued !== undefined) {
+    return usageError(
+      `a blank must follow the second colon of "To:${glued}:"`,
+      `write it: tamq send 'To:${glued}: TEXT'`,
+    );
+  }
+  const loose = /^\s*to:\s*([^\s:]+):/i.exec(line)?.[1];
+  return usageError(
+    "the text does not begin with To:REPO: and a blank",
+    loose === undefined
+      ? "tamq send 'To:REPO: TEXT', or tamq send --to REPO TEXT"
+      : `write it without a blank before the name: tamq send 'To:${loose}: TEXT'`,
+  );
 }
 
 /**
@@ -113,14 +140,19 @@ async function registeredNames(context: CliContext): Promise<readonly string[]> 
   }
 }
 
-async function readText(context: CliContext, file: string | undefined): Promise<string> {
+/** `more`: bytes allowed beyond those of a body. The body itself is checked before it is sent. */
+async function readText(
+  context: CliContext,
+  file: string | undefined,
+  more = 0,
+): Promise<string> {
   let bytes: Uint8Array | undefined;
   if (file === undefined || file === "-") {
     if (context.stdinIsTerminal()) {
       context.err("tamq: type the message; Ctrl-D on a new line ends it");
     }
-    bytes = await context.readStdin(MAX_INPUT_BYTES);
-  } else bytes = await readFile(file);
+    bytes = await context.readStdin(MAX_INPUT_BYTES + more);
+  } else bytes = await readFile(file, MAX_INPUT_BYTES + more);
   if (bytes === undefined) {
     throw new TamqError(
       "INVALID_ARGUMENT",
@@ -129,14 +161,18 @@ async function readText(context: CliContext, file: string | undefined): Promise<
       { hint: "send the path of the file, or split the text" },
     );
   }
-  return accepted(decodeBody(bytes)).replace(/\n$/, "");
+  const text = accepted(decodeBody(bytes));
+  // Here the lines are those of the file, also when its first one is the address.
+  const checked = checkBody(text);
+  if (!checked.ok && checked.error.reason === "body_binary") accepted(checked);
+  return text.replace(/\n$/, "");
 }
 
-async function readFile(path: string): Promise<Uint8Array | undefined> {
+async function readFile(path: string, limit: number): Promise<Uint8Array | undefined> {
   let file: Deno.FsFile | undefined;
   try {
     file = await Deno.open(path);
-    return await readAtMost(file, MAX_INPUT_BYTES);
+    return await readAtMost(file, limit);
   } catch (cause) {
     const missing = cause instanceof Deno.errors.NotFound;
     throw new TamqError(

@@ -77,7 +77,15 @@ Deno.test("[C-01, C-07] a wrong command line is status 2, one line that names th
     [["start", "-c", "cat", "--mode", "loud", "a"], /--mode is one of trigger, draft, hold/],
     [["completion", "tcsh"], /"tcsh" is no SHELL: one of bash, zsh, fish/],
     [["serve", "--quiet", "--verbose"], /--quiet and --verbose exclude each other/],
-    [["send", "a\u001b[2Jb", "c"], /unexpected argument "c"/],
+    [["message", "a\u001b[2Jb", "c"], /unexpected argument "c"/],
+    [["send", "To:alpha: x", "--key", ""], /--key is empty/],
+    [["send", "--to", "", "x"], /--to is empty/],
+    [
+      ["send", "To:alpha:text"],
+      /a blank must follow the second colon of "To:alpha:"\nhint: .*'To:alpha: TEXT'/,
+    ],
+    [["send", "To: alpha: text"], /does not begin with To:REPO: and a blank\nhint: .*'To:alpha:/],
+    [["send", "To:alpha: a\r\nb"], /Windows line ends \(CRLF, .*line 1\nhint: .*dos2unix/],
   ];
   const env = { HOME: "/nonexistent" };
   for (const [args, expected] of cases) {
