@@ -1,0 +1,37 @@
+/**
+ * `deno task compile [FILE] [TARGET]`: one self-contained executable (dist/tamq) around the bundle
+ * (V-03). The runtime inside is the one of DENORT_BIN, which must be of this deno's own version;
+ * without that variable deno fetches it.
+ */
+import { bundle, runDeno } from "./bundle.ts";
+
+const ROOT = new URL("../", import.meta.url).pathname;
+
+/** Compiles to `file`, for this machine or for `target` (as `deno compile --help` lists them). */
+export async function compile(file: string, target?: string): Promise<void> {
+  const dir = await Deno.makeTempDir({ prefix: "tamq-" });
+  try {
+    await bundle(`${dir}/tamq.js`);
+    await runDeno([
+      "compile",
+      "--quiet",
+      "--allow-all",
+      "--no-config",
+      "--no-check",
+      // An executable keeps its code cache in a file of a guessable name below /tmp, and runs what
+      // it finds there: whoever made that file first, on a machine with several users.
+      "--no-code-cache",
+      ...(target === undefined ? [] : [`--target=${target}`]),
+      `--output=${file}`,
+      `${dir}/tamq.js`,
+    ]);
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+}
+
+if (import.meta.main) {
+  const [file = `${ROOT}dist/tamq`, target] = Deno.args;
+  await compile(file, target);
+  console.log(`${file}: ${Math.round((await Deno.stat(file)).size / 1024 / 1024)} MB`);
+}
