@@ -26,6 +26,7 @@ import { type AnyCommand, runVerb } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { report, usageError } from "./errors.ts";
 import { EXIT } from "./exit_codes.ts";
+import { commandHint, likelyOptions } from "./likely.ts";
 import { COMMANDS, HIDDEN } from "./program.ts";
 import { VERSION } from "./version.ts";
 
@@ -35,7 +36,7 @@ export async function runApplication(
   inputs: readonly string[],
   json: boolean,
 ): Promise<number> {
-  await run(application(context, inputs[0]!, json), inputs, context);
+  await run(application(context, inputs, json), inputs, context);
   const code = context.process.exitCode;
   if (typeof code !== "number") return EXIT.ok;
   if (code === ExitCode.InvalidArgument || code === ExitCode.UnknownCommand) return EXIT.usage;
@@ -70,12 +71,13 @@ function routes() {
   });
 }
 
-/** The application; `verb` and `json` only shape its complaints. */
+/** The application; `inputs` and `json` only shape its complaints. */
 export function application(
   context: CliContext,
-  verb: string,
+  inputs: readonly string[],
   json = false,
 ): Application<CliContext> {
+  const verb = inputs[0] ?? "";
   // stricli asks for a text per complaint and prints them all. One is enough, and `report` prints
   // it; stricli gets an empty text, which its stream drops.
   let complained = false;
@@ -96,12 +98,11 @@ export function application(
           headers: { ...text_en.headers, flags: "OPTIONS" },
           briefs: { ...text_en.briefs, argumentEscapeSequence: "What follows is no option" },
           noCommandRegisteredForInput: ({ input, corrections }) => {
-            const like = corrections.map((name) => name.replaceAll("`", '"')).join(" or ");
-            const hint = like === "" ? "see: tamq --help" : `did you mean ${like}?`;
-            return complain(usageError(`unknown command "${input}"`, hint));
+            const like = corrections.map((name) => name.replaceAll(/["`]/g, ""));
+            return complain(usageError(`unknown command "${input}"`, commandHint(input, like)));
           },
           exceptionWhileParsingArguments: (error) =>
-            complain(usageError(parseComplaint(error), `see: tamq ${verb} --help`)),
+            complain(usageError(parseComplaint(error, inputs), `see: tamq ${verb} --help`)),
           exceptionWhileRunningCommand: complain,
         },
       },
@@ -146,9 +147,10 @@ const helpFlag: StricliIntegration<CliContext> = {
 };
 
 /** stricli's sentence in our tone: lower case, option names spelt as on the command line. */
-function parseComplaint(error: unknown): string {
+function parseComplaint(error: unknown, inputs: readonly string[]): string {
   if (error instanceof FlagNotFoundError) {
-    const like = error.corrections.map((name) => `--${name}`).join(" or ");
+    const like = likelyOptions(error.input, COMMANDS[inputs[0]!])
+      .map((name) => `--${name}`).join(" or ");
     return `unknown option --${error.input}${like ? `; did you mean ${like}?` : ""}`;
   }
   if (error instanceof AliasNotFoundError) return `unknown option -${error.input}`;
@@ -158,7 +160,8 @@ function parseComplaint(error: unknown): string {
     return `"${error.input}" is no ${where}: ${errorText(error.exception)}`;
   }
   if (error instanceof UnsatisfiedFlagError) {
-    return `option --${error.externalFlagName} needs a value`;
+    const name = error.externalFlagName;
+    return `option --${name} ${isGiven(name, inputs) ? "needs a value" : "is missing"}`;
   }
   if (error instanceof UnsatisfiedPositionalError) {
     return `argument ${error.placeholder} is missing`;
@@ -171,4 +174,14 @@ function parseComplaint(error: unknown): string {
     return `--${error.externalFlagName} is one of ${error.values.join(", ")}, not "${error.input}"`;
   }
   return errorText(error);
+}
+
+/** Whether the option stands in the line at all, by its name or its letter. */
+function isGiven(name: string, inputs: readonly string[]): boolean {
+  const { aliases = {} } = COMMANDS[inputs[0]!]?.parameters ?? {};
+  const letters = Object.keys(aliases).filter((letter) => aliases[letter] === name);
+  return inputs.some((word) =>
+    word === `--${name}` || word.startsWith(`--${name}=`) ||
+    letters.some((letter) => word === `-${letter}`)
+  );
 }

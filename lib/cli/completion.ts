@@ -22,7 +22,7 @@ export async function complete(words: readonly string[], context: CliContext): P
 }
 
 async function candidates(words: readonly string[], context: CliContext): Promise<Candidate[]> {
-  const app = application(context, "");
+  const app = application(context, []);
   const partial = words.at(-1) ?? "";
   const lead = words.slice(0, -1);
   // Without a command the options are those of `start`.

@@ -43,7 +43,12 @@ async function dispatch(
   // `tamq --command CMD REPO…` in any order of its words is `tamq start …`.
   const isStart = !(first in COMMANDS) && beforeDashes(args).some(isCommandOption);
   if (!isStart && first.startsWith("-")) {
-    throw usageError(`unknown option "${first}"`, "see: tamq --help");
+    const { likelyOptions } = await late("cli/likely");
+    const like = likelyOptions(first, COMMANDS.start).map((name) => `--${name}`).join(" or ");
+    throw usageError(
+      `unknown option "${first}"`,
+      like === "" ? "see: tamq --help" : `did you mean ${like}?`,
+    );
   }
   const [verb, ...words] = isStart ? ["start", ...args] : args;
   const command = COMMANDS[verb!];

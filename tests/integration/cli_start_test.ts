@@ -42,7 +42,7 @@ Deno.test("[E-04, E-05, E-07, C-07] what cannot be opened is refused at once: no
   refused(await world.tamq(["--command", "cat | wc", "alpha"]), 2, /"\|".*\nhint: .*sh -c/);
   refused(await world.tamq(["--command", "cat 'x", "alpha"]), 2, /never closes it/);
   refused(await world.tamq(["--command", "", "alpha"]), 2, /the command is empty/);
-  refused(await world.tamq(["start", "alpha"]), 2, /--command needs a value/);
+  refused(await world.tamq(["start", "alpha"]), 2, /--command is missing/);
   refused(
     await world.tamq(["--command", "/bin/cat", "alpha"], { env: { PATH: `${world.dir}/empty` } }),
     1,
