@@ -9,7 +9,8 @@ import { attemptReader } from "./attempts.ts";
 import { selectPage } from "./history.ts";
 import { choiceValues, CHOSEN, SETTLED } from "./purge_reader.ts";
 
-const PAGE = 500;
+// Small: what lives no longer than a page is cheap for the garbage collector.
+const PAGE = 100;
 
 /**
  * Pages of lines, without line feeds. Each page is a read of its own: a slow reader holds back no

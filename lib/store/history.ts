@@ -95,7 +95,7 @@ export function selectPage(
 
   const records: MessageRecord[] = [];
   let bytes = 0;
-  const rows = db.prepare(`${sql} ORDER BY seq ${order} LIMIT ${limit}`)
+  const rows = prepared(db, `${sql} ORDER BY seq ${order} LIMIT ${limit}`)
     .iterate(...only?.values ?? [], ...bound);
   for (const row of rows) {
     const record = row as unknown as MessageRecord;
@@ -106,4 +106,19 @@ export function selectPage(
     records.push(record);
   }
   return { records, more: false };
+}
+
+/**
+ * The statement of the page before, which mostly is that of this one. A statement of its own for
+ * each page would be freed when the garbage collector finds it, which knows nothing of its size: a
+ * million messages took 200 MB.
+ */
+const latest = new WeakMap<Database, { sql: string; statement: ReturnType<Database["prepare"]> }>();
+
+function prepared(db: Database, sql: string): ReturnType<Database["prepare"]> {
+  const known = latest.get(db);
+  if (known?.sql === sql) return known.statement;
+  const statement = db.prepare(sql);
+  latest.set(db, { sql, statement });
+  return statement;
 }

@@ -8,7 +8,6 @@ import { environmentOf, ServiceProcess, settingsIn, textLines } from "./service.
 import type { Result } from "./world.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
-const RECEIVER = `${ROOT}tests/helpers/receiver_entry.ts`;
 export const REPOS = { alpha: "/repos/alpha", beta: "/repos/beta", gamma: "/repos/gamma" };
 
 export class HistoryWorld {
@@ -40,9 +39,17 @@ export class HistoryWorld {
 
   /** A window of `beta` that shows whatever comes. */
   async receiver(): Promise<Receiver> {
-    const receiver = new Receiver(this.settings.socket);
+    return await this.#window(new Receiver(this.settings.socket));
+  }
+
+  /** A window of `beta` that takes nothing. */
+  async closedWindow(): Promise<AsyncDisposable> {
+    return await this.#window(new Receiver(this.settings.socket, "closed_window_entry.ts"));
+  }
+
+  async #window<T>(window: T): Promise<T> {
     await this.service!.event("window.attached");
-    return receiver;
+    return window;
   }
 
   /** Runs `tamq` in this process. */
@@ -85,10 +92,10 @@ export class Receiver implements AsyncDisposable {
   readonly #child: Deno.ChildProcess;
   readonly shown: AsyncGenerator<string>;
 
-  constructor(socket: string) {
+  constructor(socket: string, entry = "receiver_entry.ts") {
     this.#child = new Deno.Command(Deno.execPath(), {
       args: ["run", "-A", "--no-check", "--quiet", "--frozen", "--config", `${ROOT}deno.json`]
-        .concat(RECEIVER, socket),
+        .concat(`${ROOT}tests/helpers/${entry}`, socket),
       stdin: "piped",
       stdout: "piped",
     }).spawn();
