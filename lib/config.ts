@@ -4,6 +4,14 @@
  */
 import { TamqError } from "./base/errors.ts";
 import { importLate } from "./base/late.ts";
+import { type CoordinationSettings, DEFAULT_COORDINATION } from "./model/coordination.ts";
+import type { ProfileSettings } from "./model/policy.ts";
+import {
+  DEFAULT_GUARD,
+  DEFAULT_ROUTING,
+  type GuardPolicy,
+  type RoutingPolicy,
+} from "./model/controls.ts";
 import { DEFAULT_POLICY, type DeliveryPolicy } from "./model/retry_schedule.ts";
 
 export interface Settings {
@@ -19,11 +27,29 @@ export interface Settings {
   readonly socketExplicit: boolean;
   readonly policyProfile: string;
   readonly stateHubBase: string;
+  /** True when file or environment name the base; then no embedded hub is looked for (K-19). */
+  readonly stateHubExplicit: boolean;
+  /** Prints the credential of the State Hub on its first line (K-16). */
+  readonly stateHubCredential?: readonly string[];
+  /** Of the embedded State Hub; undefined: beside the message service's. */
+  readonly hubSocket?: string;
+  /** Of the coordination engine. */
+  readonly coordSocket: string;
+  readonly coordSocketExplicit: boolean;
+  readonly coordination: CoordinationSettings;
+  /** Policy profiles beside the built-in one; checked by whoever selects one (K-13). */
+  readonly profiles: Readonly<Record<string, ProfileSettings>>;
   /** How long SQLite waits for another writer, milliseconds (Q-01). */
   readonly busyTimeoutMs: number;
   /** How long a stopping service may take, milliseconds (L-03). */
   readonly graceMs: number;
   readonly delivery: DeliveryPolicy;
+  /** How much a worker may write to one repository (B-14). */
+  readonly guard: GuardPolicy;
+  /** Who may write to whom (B-18). */
+  readonly routing: RoutingPolicy;
+  /** The state directory may lie on a network filesystem, at the operator's own risk. */
+  readonly allowNetworkState: boolean;
 }
 
 /** The part of the process environment that settings come from. */
@@ -36,7 +62,25 @@ export interface FileSettings {
   policy_profile?: string;
   busy_timeout_ms?: number;
   grace_seconds?: number;
-  statehub?: { api_base?: string };
+  allow_network_state_dir?: boolean;
+  guard?: { burst?: number; per_hour?: number };
+  routing?: { open?: boolean; together?: boolean; allow?: [string, string][] };
+  statehub?: { api_base?: string; credential_command?: string[] };
+  hub?: { socket?: string };
+  policy?: { profile?: string; profiles?: Record<string, ProfileSettings> };
+  coordination?: {
+    socket?: string;
+    statehub_poll_interval_seconds?: number;
+    wake_ack_timeout_seconds?: number;
+    lease_renew_interval_seconds?: number;
+    lease_seconds?: number;
+    retry_backoff_seconds?: number[];
+    max_attempts?: number;
+    safety_gated_max_attempts?: number;
+    approval_seconds?: number;
+    delivery_ack_mode?: "injected" | "acknowledged";
+    hall_of_helix?: string;
+  };
   delivery?: {
     ack_mode?: "injected" | "acknowledged";
     max_attempts?: number;
@@ -76,6 +120,10 @@ export async function loadSettings(env: Env = Deno.env.get): Promise<Settings> {
   );
   const explicit = get("TAMQ_SOCKET") ?? file?.socket;
   const delivery = file?.delivery ?? {};
+  const hubBase = get("STATEHUB_API_BASE") ?? file?.statehub?.api_base;
+  const hubSocket = get("TAMQ_HUB_SOCKET") ?? file?.hub?.socket;
+  const coordSocket = get("TAMQ_COORD_SOCKET") ?? file?.coordination?.socket;
+  const runtimeDir = get("XDG_RUNTIME_DIR") ?? "/tmp";
   return Object.freeze({
     configFile,
     configured: file !== undefined,
@@ -83,20 +131,55 @@ export async function loadSettings(env: Env = Deno.env.get): Promise<Settings> {
     database: `${stateDir}/tamq.sqlite3`,
     logFile: `${stateDir}/tamq.log`,
     spoolDir: `${stateDir}/spool`,
-    socket: absolute("socket", explicit ?? `${get("XDG_RUNTIME_DIR") ?? "/tmp"}/tamq.sock`),
+    socket: absolute("socket", explicit ?? `${runtimeDir}/tamq.sock`),
     socketExplicit: explicit !== undefined,
-    policyProfile: get("TAMQ_POLICY_PROFILE") ?? file?.policy_profile ?? "default",
-    stateHubBase: get("STATEHUB_API_BASE") ?? file?.statehub?.api_base ?? DEFAULT_STATEHUB,
+    policyProfile: get("TAMQ_POLICY_PROFILE") ?? file?.policy_profile ?? file?.policy?.profile ??
+      "default",
+    stateHubBase: hubBase ?? DEFAULT_STATEHUB,
+    stateHubExplicit: hubBase !== undefined,
+    stateHubCredential: file?.statehub?.credential_command,
+    hubSocket: hubSocket === undefined ? undefined : absolute("hub socket", hubSocket),
+    coordSocket: absolute("coordination socket", coordSocket ?? `${runtimeDir}/tamq-coord.sock`),
+    coordSocketExplicit: coordSocket !== undefined,
+    coordination: coordinationSettings(file),
+    profiles: Object.freeze({ ...file?.policy?.profiles }),
     busyTimeoutMs: file?.busy_timeout_ms ?? 5000,
     graceMs: (file?.grace_seconds ?? 10) * 1000,
     delivery: Object.freeze({
-      ackMode: delivery.ack_mode ?? DEFAULT_POLICY.ackMode,
+      ackMode: delivery.ack_mode ?? file?.coordination?.delivery_ack_mode ??
+        DEFAULT_POLICY.ackMode,
       maxAttempts: delivery.max_attempts ?? DEFAULT_POLICY.maxAttempts,
       backoffSeconds: delivery.backoff_seconds ?? DEFAULT_POLICY.backoffSeconds,
       leaseSeconds: delivery.lease_seconds ?? DEFAULT_POLICY.leaseSeconds,
       ackSeconds: delivery.ack_seconds ?? DEFAULT_POLICY.ackSeconds,
       readySeconds: delivery.ready_seconds ?? DEFAULT_POLICY.readySeconds,
     }),
+    guard: Object.freeze({
+      burst: file?.guard?.burst ?? DEFAULT_GUARD.burst,
+      perHour: file?.guard?.per_hour ?? DEFAULT_GUARD.perHour,
+    }),
+    routing: Object.freeze({
+      open: file?.routing?.open ?? DEFAULT_ROUTING.open,
+      together: file?.routing?.together ?? DEFAULT_ROUTING.together,
+      allow: (file?.routing?.allow ?? []).map(([sender, target]) => ({ sender, target })),
+    }),
+    allowNetworkState: file?.allow_network_state_dir ?? false,
+  });
+}
+
+function coordinationSettings(file: FileSettings | undefined): CoordinationSettings {
+  const given = file?.coordination ?? {};
+  const base = DEFAULT_COORDINATION;
+  return Object.freeze({
+    pollSeconds: given.statehub_poll_interval_seconds ?? base.pollSeconds,
+    wakeAckSeconds: given.wake_ack_timeout_seconds ?? base.wakeAckSeconds,
+    renewSeconds: given.lease_renew_interval_seconds ?? base.renewSeconds,
+    leaseSeconds: given.lease_seconds ?? base.leaseSeconds,
+    backoffSeconds: Object.freeze([...given.retry_backoff_seconds ?? base.backoffSeconds]),
+    maxAttempts: given.max_attempts ?? base.maxAttempts,
+    safetyGatedMaxAttempts: given.safety_gated_max_attempts ?? base.safetyGatedMaxAttempts,
+    approvalSeconds: given.approval_seconds ?? base.approvalSeconds,
+    ...(given.hall_of_helix === undefined ? {} : { hallOfHelix: given.hall_of_helix }),
   });
 }
 

@@ -1,10 +1,11 @@
 /** Starting and stopping the message service from other processes (L-01, L-02, E-05). */
-import { type Clock, pause, systemClock, within } from "./base/clock.ts";
-import { TamqError, type WireError } from "./base/errors.ts";
+import { type Clock, pause, systemClock } from "./base/clock.ts";
+import { TamqError } from "./base/errors.ts";
 import { identify, isAlive, type ProcessIdentity } from "./base/proc.ts";
 import { selfCommand } from "./base/self.ts";
 import { call, findSocket } from "./client.ts";
 import type { Settings } from "./config.ts";
+import { endProcess, launchDetached, startTimeout } from "./detached.ts";
 import { tryLockFile } from "./ipc/lock.ts";
 import { ensureStateDir } from "./ipc/state_dir.ts";
 import { liveHolder, readHolder } from "./socket.ts";
@@ -35,8 +36,6 @@ export const SERVICE_V8_FLAGS = "--optimize-for-size";
 
 const START_MS = 10_000;
 const PING_MS = 2000;
-/** How long a service may take beyond its own grace period to be gone. */
-const STOP_MARGIN_MS = 2000;
 
 /**
  * Makes sure that a service runs, in a session of its own. However many do this at once, one service
@@ -55,7 +54,9 @@ export async function startDetached(
     if (running !== undefined) return { started: false, pid: running };
     const started = await startAlone(settings, options, clock, end);
     if (started !== undefined) return started;
-    if (clock.monotonic() >= end) throw startTimeout(settings);
+    if (clock.monotonic() >= end) {
+      throw startTimeout("service", settings.logFile, liveHolder(settings.stateDir)?.pid);
+    }
     await pause(clock, 25);
   }
 }
@@ -114,89 +115,31 @@ async function pingPid(socket: string, clock: Clock): Promise<number | undefined
   }
 }
 
-/** What the detached child prints, once. */
-type Announcement = { ready: true; pid: number; advisory?: string } | { error: WireError };
-
 async function launch(
   settings: Settings,
   options: StartOptions,
   clock: Clock,
   end: number,
 ): Promise<Started> {
-  const [program, ...args] = options.command ?? selfCommand(["serve", "--detached-child"]);
-  const child = new Deno.Command(program!, {
-    args,
-    // The child must see the very paths that we looked at, whatever flags gave them to us.
-    env: {
-      DENO_V8_FLAGS: Deno.env.get("DENO_V8_FLAGS") ?? SERVICE_V8_FLAGS,
-      ...options.env,
-      TAMQ_STATE_DIR: settings.stateDir,
-      TAMQ_SOCKET: settings.socket,
-      ...(settings.configured ? { TAMQ_CONFIG: settings.configFile } : {}),
+  const { pid, advisory } = await launchDetached(
+    {
+      name: "service",
+      argv: options.command ?? selfCommand(["serve", "--detached-child"]),
+      // The child must see the very paths that we looked at, whatever flags gave them to us.
+      env: {
+        DENO_V8_FLAGS: Deno.env.get("DENO_V8_FLAGS") ?? SERVICE_V8_FLAGS,
+        ...options.env,
+        TAMQ_STATE_DIR: settings.stateDir,
+        TAMQ_SOCKET: settings.socket,
+        ...(settings.configured ? { TAMQ_CONFIG: settings.configFile } : {}),
+      },
+      logFile: settings.logFile,
+      foreground: "tamq serve",
     },
-    cwd: "/", // keeps no file system busy
-    stdin: "null",
-    stdout: "piped",
-    stderr: "null",
-    detached: true, // a session of its own: no terminal's hang-up or ^C reaches it
-  }).spawn();
-  child.unref();
-  const line = await within(clock, Math.max(0, end - clock.monotonic()), firstLine(child), () => {
-    throw startTimeout(settings, child.pid);
-  });
-  const said = parseAnnouncement(line);
-  if (said === undefined) {
-    throw new TamqError(
-      "UNAVAILABLE",
-      "start_failed",
-      "the service ended before it was ready",
-      { hint: `run it in the foreground to see why: tamq serve (log: ${settings.logFile})` },
-    );
-  }
-  if ("error" in said) throw TamqError.fromWire(said.error);
-  return {
-    started: true,
-    pid: said.pid,
-    ...(said.advisory === undefined ? {} : { advisory: said.advisory }),
-  };
-}
-
-async function firstLine(child: Deno.ChildProcess): Promise<string> {
-  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
-  let text = "";
-  try {
-    while (!text.includes("\n")) {
-      const { value, done } = await reader.read();
-      if (done) break;
-      text += value;
-    }
-  } finally {
-    await reader.cancel();
-  }
-  return text.split("\n")[0]!;
-}
-
-function parseAnnouncement(line: string): Announcement | undefined {
-  try {
-    const value = JSON.parse(line);
-    if (value?.ready === true || typeof value?.error?.code === "string") return value;
-  } catch {
-    // not ours
-  }
-  return undefined;
-}
-
-function startTimeout(settings: Settings, pid?: number): TamqError {
-  const holder = liveHolder(settings.stateDir);
-  const who = pid ?? holder?.pid;
-  return new TamqError(
-    "UNAVAILABLE",
-    "start_timeout",
-    who === undefined
-      ? "the service was not ready in time"
-      : `the service (process ${who}) was not ready in time`,
-    { hint: `see ${settings.logFile}; end a service that hangs with: tamq stop` },
+    clock,
+    end,
   );
+  return { started: true, pid, ...(advisory === undefined ? {} : { advisory }) };
 }
 
 /**
@@ -210,24 +153,12 @@ export async function stopService(
   const clock = options.clock ?? systemClock;
   const service = await runningService(settings, clock);
   if (service === undefined) return { stopped: false };
-  try {
-    Deno.kill(service.pid, "SIGTERM");
-  } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
-  }
-  // The kernel frees lock and socket with the process: when it is gone, both are free.
-  const end = clock.monotonic() + settings.graceMs + STOP_MARGIN_MS;
-  while (isAlive(service)) {
-    if (clock.monotonic() >= end) {
-      throw new TamqError(
-        "DEADLINE_EXCEEDED",
-        "stop_timeout",
-        `the service (process ${service.pid}) did not end within its grace period`,
-        { hint: `end it by force: kill -9 ${service.pid}; acknowledged messages survive that` },
-      );
-    }
-    await pause(clock, 10);
-  }
+  await endProcess(service, {
+    name: "service",
+    graceMs: settings.graceMs,
+    safe: "acknowledged messages survive that",
+    clock,
+  });
   return { stopped: true, pid: service.pid };
 }
 

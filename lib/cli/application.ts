@@ -13,6 +13,7 @@ import {
   EnumValidationError,
   ExitCode,
   FlagNotFoundError,
+  type RouteMap,
   run,
   type StricliIntegration,
   text_en,
@@ -22,12 +23,12 @@ import {
   UnsatisfiedPositionalError,
 } from "@stricli/core";
 import { errorText } from "../base/errors.ts";
-import { type AnyCommand, runVerb } from "./command.ts";
+import { type AnyCommand, type Family, isFamily, runVerb } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { report, usageError } from "./errors.ts";
 import { EXIT } from "./exit_codes.ts";
 import { commandHint, likelyOptions } from "./likely.ts";
-import { COMMANDS, HIDDEN } from "./program.ts";
+import { COMMANDS, FAMILIES, findCommand, HIDDEN } from "./program.ts";
 import { VERSION } from "./version.ts";
 
 /** Runs `inputs`, whose first word is the verb; returns the exit status. */
@@ -59,15 +60,26 @@ function build(spec: AnyCommand): Command<CliContext> {
 }
 
 function routes() {
-  const commands: Record<string, Command<CliContext>> = Object.create(null);
-  for (const [name, spec] of Object.entries(COMMANDS)) commands[name] = build(spec);
+  return routeMap(
+    { ...COMMANDS, ...FAMILIES },
+    "Durable messages between workers in tmux windows",
+    HIDDEN,
+  );
+}
+
+function routeMap(
+  entries: Readonly<Record<string, AnyCommand | Family>>,
+  brief: string,
+  hidden: readonly string[] = [],
+): RouteMap<CliContext> {
+  const routes: Record<string, Command<CliContext> | RouteMap<CliContext>> = Object.create(null);
+  for (const [name, entry] of Object.entries(entries)) {
+    routes[name] = isFamily(entry) ? routeMap(entry.commands, entry.brief) : build(entry);
+  }
   return buildRouteMap<string, CliContext>({
-    routes: commands,
+    routes,
     aliases: Object.create(null),
-    docs: {
-      brief: "Durable messages between workers in tmux windows",
-      hideRoute: Object.fromEntries(HIDDEN.map((name) => [name, true])),
-    },
+    docs: { brief, hideRoute: Object.fromEntries(hidden.map((name) => [name, true])) },
   });
 }
 
@@ -77,7 +89,7 @@ export function application(
   inputs: readonly string[],
   json = false,
 ): Application<CliContext> {
-  const verb = inputs[0] ?? "";
+  const verb = inputs.slice(0, findCommand(inputs)?.depth ?? 1).join(" ");
   // stricli asks for a text per complaint and prints them all. One is enough, and `report` prints
   // it; stricli gets an empty text, which its stream drops.
   let complained = false;
@@ -141,7 +153,9 @@ const helpFlag: StricliIntegration<CliContext> = {
         ansiColor: false,
       });
       // A synopsis line for each of --help and --version would say nothing.
-      this.process.stdout.write(page.replace(/^ {2}tamq \S+ --(?:help|version)\n/gm, ""));
+      this.process.stdout.write(
+        page.replace(/^ {2}tamq (?:[a-z][a-z-]* )+--(?:help|version)\n/gm, ""),
+      );
     },
   },
 };
@@ -149,7 +163,7 @@ const helpFlag: StricliIntegration<CliContext> = {
 /** stricli's sentence in our tone: lower case, option names spelt as on the command line. */
 function parseComplaint(error: unknown, inputs: readonly string[]): string {
   if (error instanceof FlagNotFoundError) {
-    const like = likelyOptions(error.input, COMMANDS[inputs[0]!])
+    const like = likelyOptions(error.input, commandOf(inputs))
       .map((name) => `--${name}`).join(" or ");
     return `unknown option --${error.input}${like ? `; did you mean ${like}?` : ""}`;
   }
@@ -178,10 +192,15 @@ function parseComplaint(error: unknown, inputs: readonly string[]): string {
 
 /** Whether the option stands in the line at all, by its name or its letter. */
 function isGiven(name: string, inputs: readonly string[]): boolean {
-  const { aliases = {} } = COMMANDS[inputs[0]!]?.parameters ?? {};
+  const { aliases = {} } = commandOf(inputs)?.parameters ?? {};
   const letters = Object.keys(aliases).filter((letter) => aliases[letter] === name);
   return inputs.some((word) =>
     word === `--${name}` || word.startsWith(`--${name}=`) ||
     letters.some((letter) => word === `-${letter}`)
   );
+}
+
+function commandOf(inputs: readonly string[]): AnyCommand | undefined {
+  const entry = findCommand(inputs)?.entry;
+  return entry === undefined || isFamily(entry) ? undefined : entry;
 }

@@ -76,6 +76,21 @@ export interface AnyCommand extends Description {
   readonly load: () => Promise<{ readonly default: Verb<unknown, readonly unknown[]> }>;
 }
 
+/** Commands under a common first word, e.g. `hub task add`. */
+export interface Family {
+  readonly brief: string;
+  readonly commands: Readonly<Record<string, AnyCommand | Family>>;
+}
+
+export function isFamily(entry: AnyCommand | Family): entry is Family {
+  return "commands" in entry;
+}
+
+/** Declares a family: like the table itself without a prototype. */
+export function family(brief: string, commands: Record<string, AnyCommand | Family>): Family {
+  return { brief, commands: Object.assign(Object.create(null), commands) };
+}
+
 /** Declares a command: flags and arguments must be those of its implementation. */
 export function command<const FLAGS, const ARGS extends readonly unknown[]>(
   spec: CommandSpec<FLAGS, ARGS>,

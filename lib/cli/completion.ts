@@ -2,7 +2,8 @@
 import { type InputCompletion, proposeCompletions } from "@stricli/core";
 import { application } from "./application.ts";
 import type { CliContext } from "./context.ts";
-import { COMMANDS } from "./program.ts";
+import { isFamily } from "./command.ts";
+import { findCommand } from "./program.ts";
 
 interface Candidate {
   readonly word: string;
@@ -43,7 +44,7 @@ async function candidates(words: readonly string[], context: CliContext): Promis
     return [];
   }
   const seen = new Set(lead);
-  const hidden = hiddenOptions(inputs[0] ?? "");
+  const hidden = hiddenOptions(inputs);
   return found.filter(({ kind, completion }) => {
     if (kind === "argument:flag") {
       // Options show when asked for, once each.
@@ -56,8 +57,10 @@ async function candidates(words: readonly string[], context: CliContext): Promis
 }
 
 /** stricli proposes hidden options like any other. */
-function hiddenOptions(verb: string): ReadonlySet<string> {
-  const hidden = Object.entries(COMMANDS[verb]?.parameters.flags ?? {}).filter(([, f]) => f.hidden);
+function hiddenOptions(words: readonly string[]): ReadonlySet<string> {
+  const entry = findCommand(words)?.entry;
+  const flags = entry === undefined || isFamily(entry) ? {} : entry.parameters.flags;
+  const hidden = Object.entries(flags).filter(([, option]) => option.hidden);
   return new Set(
     hidden.map(([name]) => `--${name.replace(/[A-Z]/g, (c) => `-${c.toLowerCase()}`)}`),
   );

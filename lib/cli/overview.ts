@@ -1,10 +1,10 @@
 /** What `tamq --help` prints: derived from the command table. */
-import { COMMANDS, GROUPS } from "./program.ts";
+import { COMMANDS, FAMILIES, GROUPS } from "./program.ts";
 import { table } from "./render.ts";
 
 export function overview(): string {
   const groups = GROUPS.map(([title, names]) => {
-    const rows = table(names.map((name) => [name, COMMANDS[name]!.brief]));
+    const rows = table(names.map((name) => [name, (COMMANDS[name] ?? FAMILIES[name])!.brief]));
     return `${title.toUpperCase()}\n${rows.replace(/^/gm, "  ")}`;
   });
   return `tamq: durable messages between workers in tmux windows

@@ -2,9 +2,11 @@
  * THE command table: name, brief, options, arguments, examples. Parsing, help and completion derive
  * from it; each implementation is imported when its command runs, not before.
  */
-import type { AnyCommand } from "./command.ts";
+import { type AnyCommand, type Family, isFamily } from "./command.ts";
+import * as control from "./commands_control.ts";
 import * as history from "./commands_history.ts";
 import * as explain from "./commands_help.ts";
+import { hub } from "./commands_hub.ts";
 import * as messages from "./commands_messages.ts";
 import * as service from "./commands_service.ts";
 import * as windows from "./commands_windows.ts";
@@ -13,8 +15,10 @@ import * as windows from "./commands_windows.ts";
 export const GROUPS: readonly (readonly [string, readonly string[]])[] = [
   ["Windows", ["start", "who", "endpoints"]],
   ["Messages", ["send", "history", "message", "ack", "retry", "cancel"]],
+  ["Control", ["allow", "unblock", "pause", "resume", "release"]],
   ["History", ["export", "replay", "purge"]],
   ["Service", ["serve", "stop", "ping", "status", "db-version"]],
+  ["Coordination", ["hub"]],
   ["Help", ["guide", "help", "completion"]],
 ];
 
@@ -35,6 +39,11 @@ export const COMMANDS: Readonly<Record<string, AnyCommand>> = Object.assign(
     ack: messages.ack,
     retry: messages.retry,
     cancel: messages.cancel,
+    allow: control.allow,
+    unblock: control.unblock,
+    pause: control.pause,
+    resume: control.resume,
+    release: control.release,
     export: history.exportCommand,
     replay: history.replay,
     purge: history.purge,
@@ -48,3 +57,23 @@ export const COMMANDS: Readonly<Record<string, AnyCommand>> = Object.assign(
     completion: explain.completion,
   },
 );
+
+/** Commands of several words, by the first of them. */
+export const FAMILIES: Readonly<Record<string, Family>> = Object.assign(Object.create(null), {
+  hub,
+});
+
+/** The command or family that a line names, how many of its words are the name. */
+export function findCommand(
+  words: readonly string[],
+): { readonly entry: AnyCommand | Family; readonly depth: number } | undefined {
+  let entry: AnyCommand | Family | undefined = COMMANDS[words[0]!] ?? FAMILIES[words[0]!];
+  let depth = 1;
+  while (entry !== undefined && isFamily(entry)) {
+    const next: AnyCommand | Family | undefined = entry.commands[words[depth] ?? ""];
+    if (next === undefined) break;
+    entry = next;
+    depth++;
+  }
+  return entry && { entry, depth };
+}

@@ -1,10 +1,10 @@
 /** From an argument vector to an exit status. */
-import { runVerb } from "./command.ts";
+import { isFamily, runVerb } from "./command.ts";
 import { type CliContext, processContext } from "./context.ts";
 import { report, usageError } from "./errors.ts";
 import { EXIT } from "./exit_codes.ts";
 import { late } from "./late.ts";
-import { COMMANDS } from "./program.ts";
+import { COMMANDS, FAMILIES, findCommand } from "./program.ts";
 import { quickParse } from "./quick.ts";
 
 /** Runs one command; never throws. */
@@ -41,7 +41,8 @@ async function dispatch(
   context: CliContext,
 ): Promise<number> {
   // `tamq --command CMD REPO…` in any order of its words is `tamq start …`.
-  const isStart = !(first in COMMANDS) && beforeDashes(args).some(isCommandOption);
+  const named = first in COMMANDS || first in FAMILIES;
+  const isStart = !named && beforeDashes(args).some(isCommandOption);
   if (!isStart && first.startsWith("-")) {
     const { likelyOptions } = await late("cli/likely");
     const like = likelyOptions(first, COMMANDS.start).map((name) => `--${name}`).join(" or ");
@@ -50,12 +51,13 @@ async function dispatch(
       like === "" ? "see: tamq --help" : `did you mean ${like}?`,
     );
   }
-  const [verb, ...words] = isStart ? ["start", ...args] : args;
-  const command = COMMANDS[verb!];
-  const parsed = command && quickParse(context, command, words);
+  const words = isStart ? ["start", ...args] : args;
+  const found = findCommand(words);
+  const command = found === undefined || isFamily(found.entry) ? undefined : found.entry;
+  const parsed = command && quickParse(context, command, words.slice(found!.depth));
   if (parsed === undefined) {
     const { runApplication } = await late("cli/application");
-    return await runApplication(context, [verb!, ...words], wantsJson(args));
+    return await runApplication(context, words, wantsJson(args));
   }
   await runVerb(context, command!, parsed.flags, parsed.args);
   return Number(context.process.exitCode);

@@ -17,6 +17,8 @@ const OURS = [
   "XDG_STATE_HOME",
   "GITA_PROJECT_HOME",
   "STATEHUB_API_BASE",
+  "TAMQ_HUB_SOCKET",
+  "TAMQ_COORD_SOCKET",
 ];
 
 /** What to set in a window; `server` holds the names that the tmux server would set by itself. */

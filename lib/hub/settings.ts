@@ -16,11 +16,10 @@ export interface HubSettings {
 
 /** The port of the documented default address, `http://127.0.0.1:8000`. */
 export const DEFAULT_TCP_PORT = 8000;
-const DEFAULT_BASE = `http://127.0.0.1:${DEFAULT_TCP_PORT}`;
 
 export function hubSettings(settings: Settings, env: Env = Deno.env.get): HubSettings {
   const stateDir = `${settings.stateDir}/hub`;
-  const socket = env("TAMQ_HUB_SOCKET") ||
+  const socket = env("TAMQ_HUB_SOCKET") || settings.hubSocket ||
     `${env("XDG_RUNTIME_DIR") || "/tmp"}/tamq-hub.sock`;
   if (!socket.startsWith("/")) {
     throw new TamqError("INVALID_ARGUMENT", "path_relative", `socket "${socket}" is not absolute`, {
@@ -53,7 +52,7 @@ export type HubAddress =
 export function findHub(
   settings: Settings,
   hub: HubSettings,
-  explicit: boolean = settings.stateHubBase !== DEFAULT_BASE,
+  explicit: boolean = settings.stateHubExplicit,
 ): HubAddress {
   if (!explicit) {
     const live = liveHolder(hub.stateDir);

@@ -1,7 +1,7 @@
 /** What `tamq hub task|plan|message …` do, against a real hub. */
 import assert from "node:assert/strict";
 import type { StateHubClient } from "../../lib/coord/statehub_client.ts";
-import * as verbs from "../../lib/hub/verbs.ts";
+import * as verbs from "../../lib/coord/hub_verbs.ts";
 import { withHub } from "../helpers/hub.ts";
 
 const words = (lines: readonly string[]) => lines.map((line) => line.replace(/ {2,}/g, " | "));

@@ -77,6 +77,8 @@ const ALLOWED: Record<string, readonly string[]> = {
     "tmux",
     "client",
     "roots",
+    "hub",
+    "coord",
   ],
   main: ["base", "cli"],
   mod: ["base", "model", "protocol", "client", "config"],

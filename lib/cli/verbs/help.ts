@@ -5,18 +5,19 @@ import { usageError } from "../errors.ts";
 import { EXIT_MEANINGS } from "../exit_codes.ts";
 import { HELP_TOPICS } from "../help_topics.ts";
 import { overview } from "../overview.ts";
-import { COMMANDS } from "../program.ts";
+import { COMMANDS, FAMILIES } from "../program.ts";
 import { table } from "../render.ts";
 import { runCli } from "../run.ts";
 
 const help: Verb<unknown, [string?]> = async function (_flags, topic) {
   if (topic === undefined) return this.out(overview());
-  if (topic in COMMANDS) return await runCli([topic, "--help"], this);
+  if (topic in COMMANDS || topic in FAMILIES) return await runCli([topic, "--help"], this);
   if (topic === "exit-codes") {
     this.out("Every command of tamq ends with one of these exit statuses:\n");
     return this.out(table(EXIT_MEANINGS.map(([status, text]) => [`  ${status}`, text])));
   }
-  const like = nearest(topic, [...Object.keys(COMMANDS), ...HELP_TOPICS], 1)[0];
+  const like =
+    nearest(topic, [...Object.keys(COMMANDS), ...Object.keys(FAMILIES), ...HELP_TOPICS], 1)[0];
   const hint = like === undefined ? "see: tamq --help" : `did you mean "${like}"?`;
   throw usageError(`there is no command or topic "${topic}"`, hint);
 };

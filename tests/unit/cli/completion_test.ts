@@ -1,6 +1,6 @@
 /** What `tamq __complete` proposes; the scripts are tested in real shells by the integration tests. */
 import assert from "node:assert/strict";
-import { COMMANDS } from "../../../lib/cli/program.ts";
+import { COMMANDS, FAMILIES } from "../../../lib/cli/program.ts";
 import { STATES } from "../../../lib/model/message.ts";
 import { runInside } from "../../helpers/cli.ts";
 import { withTempDir } from "../../helpers/temp.ts";
@@ -25,7 +25,12 @@ async function withNames(body: (complete: (...words: string[]) => Promise<string
 Deno.test("[C-04] commands are proposed, hidden ones not", async () => {
   await withNames(async (complete) => {
     const all = await complete("");
-    assert.deepEqual(all.sort(), Object.keys(COMMANDS).filter((name) => name !== "broker").sort());
+    const names = [...Object.keys(COMMANDS), ...Object.keys(FAMILIES)];
+    assert.deepEqual(all.sort(), names.filter((name) => name !== "broker").sort());
+    assert.deepEqual((await complete("hub", "s")).sort(), ["serve", "status", "stop"]);
+    assert.deepEqual(await complete("hub", "task", "do"), ["done"]);
+    assert.ok(!(await complete("hub", "serve", "--")).includes("--detached-child"));
+    assert.ok((await complete("hub", "task", "list", "--status", "")).includes("blocked"));
     assert.deepEqual((await complete("s")).sort(), ["send", "serve", "start", "status", "stop"]);
   });
 });

@@ -1,7 +1,8 @@
 /** The command table: help, versions, complaints – everything that needs no service. */
 import assert from "node:assert/strict";
 import manifest from "../../../deno.json" with { type: "json" };
-import { COMMANDS, GROUPS } from "../../../lib/cli/program.ts";
+import { type AnyCommand, type Family, isFamily } from "../../../lib/cli/command.ts";
+import { COMMANDS, FAMILIES, GROUPS } from "../../../lib/cli/program.ts";
 import { runInside } from "../../helpers/cli.ts";
 
 const VERBS = Object.keys(COMMANDS);
@@ -38,7 +39,10 @@ Deno.test("[C-01] the overview names every command that is not hidden", async ()
   assert.equal((await runInside(["--help"])).stdout, stdout);
   assert.equal((await runInside(["help"])).stdout, stdout);
   const listed = GROUPS.flatMap(([, names]) => names);
-  assert.deepEqual([...listed].sort(), VERBS.filter((verb) => verb !== "broker").sort());
+  assert.deepEqual(
+    [...listed].sort(),
+    [...VERBS.filter((verb) => verb !== "broker"), ...Object.keys(FAMILIES)].sort(),
+  );
   for (const name of listed) assert.match(stdout, new RegExp(`^  ${name} +\\S`, "m"));
 });
 
@@ -122,4 +126,50 @@ Deno.test("[C-01] the guide fits into instructions: plain, short, no line that w
     assert.ok(stdout.includes(word), word);
   }
   assert.doesNotMatch(stdout, /^(To|From):/m);
+});
+
+/** Every command of several words, as a list of its words. */
+function members(words: string[], entry: AnyCommand | Family): [string[], AnyCommand | Family][] {
+  const own: [string[], AnyCommand | Family][] = [[words, entry]];
+  if (!isFamily(entry)) return own;
+  return [
+    ...own,
+    ...Object.entries(entry.commands).flatMap(([name, below]) => members([...words, name], below)),
+  ];
+}
+const MEMBERS = Object.entries(FAMILIES).flatMap(([name, entry]) => members([name], entry));
+
+Deno.test("[C-01, K-19] commands of several words have help, synopsis and examples; a family lists its own", async () => {
+  assert.ok(MEMBERS.length > 20);
+  for (const [words, entry] of MEMBERS) {
+    const { code, stdout, stderr } = await runInside([...words, "--help"]);
+    assert.deepEqual([code, stderr], [0, ""], words.join(" "));
+    assert.match(stdout, new RegExp(`^USAGE\n  tamq ${words.join(" ")}`), words.join(" "));
+    if (isFamily(entry)) {
+      for (const name of Object.keys(entry.commands)) {
+        assert.match(stdout, new RegExp(`^  ${name} +\\S`, "m"));
+      }
+      assert.deepEqual((await runInside(words)).stdout, stdout, words.join(" "));
+    } else {
+      assert.match(stdout, /\nEXAMPLES\n {2}\S.*\n {6}\S/, words.join(" "));
+      assert.doesNotMatch(stdout, /^ {2}tamq [a-z ]+ --(help|version)$/m);
+    }
+  }
+});
+
+Deno.test("[C-01, C-07] wrong words below a family are status 2 with a hint", async () => {
+  const cases: [string[], RegExp][] = [
+    [["hub", "tsak"], /unknown command "tsak"\nhint: did you mean "task"/],
+    [["hub", "task", "ad"], /unknown command "ad"\nhint: did you mean "add"/],
+    [["hub", "task", "show"], /argument TASK is missing\nhint: see: tamq hub task show --help/],
+    [["hub", "task", "add", "x"], /option --repo /],
+    [["hub", "task", "block", "x", "--kind", "odd"], /--kind is one of human, /],
+    [["hub", "serve", "--tcp", "99999"], /no --tcp: a whole number from 0 to 65535/],
+    [["hub", "constructor"], /unknown command "constructor"/],
+  ];
+  for (const [words, expected] of cases) {
+    const { code, stderr } = await runInside(words);
+    assert.equal(code, 2, words.join(" "));
+    assert.match(stderr, expected);
+  }
 });

@@ -4,8 +4,8 @@
  */
 import { displaySafe } from "../base/display.ts";
 import { TamqError } from "../base/errors.ts";
-import type { StateHubClient } from "../coord/statehub_client.ts";
-import type { BodyOf, QueryOf } from "./api.ts";
+import type { StateHubClient } from "./statehub_client.ts";
+import type { BodyOf, QueryOf } from "../hub/api.ts";
 import {
   messageDetails,
   messageTable,
@@ -13,9 +13,9 @@ import {
   planTable,
   taskDetails,
   taskTable,
-} from "./render.ts";
-import type { TaskStatus } from "./rules.ts";
-import type { HubMessage, Task, Workplan } from "./schema.ts";
+} from "../hub/render.ts";
+import type { TaskStatus } from "../hub/rules.ts";
+import type { HubMessage, Task, Workplan } from "../hub/schema.ts";
 
 /** What a verb found or did: with `--json` one record a line, else the lines. */
 export interface VerbResult<T> {
