@@ -38,6 +38,7 @@ export interface BrokerOptions {
   };
   readonly settings: Settings;
   /** False: no messaging at all, a pure relay with a visible warning (E-06). */
+    readonly session_id?: string;
   readonly service: boolean;
   readonly registry: Registry;
   /** Descriptors of the outer terminal, for tests; standard input and output. */
@@ -116,7 +117,13 @@ async function runMessaging(
   const spool = new Spool({
     dir: settings.spoolDir,
     header: { repo, path, instance },
-    send: (request, signal) => call(findSocket(settings), "send", request, { clock, signal }),
+    send: async (request, signal) => {
+      const { held } = await call(findSocket(settings), "send", request, { clock, signal });
+      const { sender_repo: sender, target_repo: target } = request;
+      if (held) {
+        notice(`message to ${target} is held; to let it go: tamq allow ${sender} ${target}`);
+      }
+    },
     clock,
     log,
     notice,
@@ -125,8 +132,10 @@ async function runMessaging(
   let link: Link | undefined = undefined;
   const window = new WorkerWindow({
     clock,
-    profile: plain,
-    mode,
+    profile,
+    ...(agent === undefined ? {} : { agent }),
+    // Holding back is the service's part: it knows what was released (B-11).
+    mode: mode === "hold" ? "trigger" : mode,
     session,
     names,
     onMessage: (target, body, provenance) => {

@@ -10,6 +10,7 @@ import { identify } from "./base/proc.ts";
 import type { Random } from "./base/random.ts";
 import type { DeliveryPort, Processes, Registry, Window } from "./model/ports.ts";
 import { cursorOf, historyQuery } from "./model/history.ts";
+import { DEFAULT_ROUTING, type GuardPolicy, type RoutingPolicy } from "./model/controls.ts";
 import type { EndpointFacts, MessageRecord, QueueStore } from "./model/records.ts";
 import type { DeliveryPolicy } from "./model/retry_schedule.ts";
 import { attemptView, messageView } from "./model/view.ts";
@@ -22,11 +23,14 @@ import {
   holderText,
   type Origin,
 } from "./queue/context.ts";
+import { OperatorControls } from "./queue/controls.ts";
 import { Deadlines } from "./queue/deadlines.ts";
 import { Dispatcher } from "./queue/dispatch.ts";
+import { StormGuard } from "./queue/guard.ts";
 import { Moves } from "./queue/moves.ts";
 import { purgeOperation, Purger } from "./queue/purger.ts";
 import { replayWork } from "./queue/replay.ts";
+import { letConfiguredGo, openedBeside } from "./queue/routing.ts";
 import { Sender } from "./queue/sender.ts";
 import { adoptFormerWork, settleLease } from "./queue/settle.ts";
 import { Steady } from "./queue/steady.ts";
@@ -47,6 +51,10 @@ export interface QueueOptions {
   readonly policyFor: (window: Window | undefined) => DeliveryPolicy;
   /** Tells dead brokers and tmux servers from living ones; the kernel when absent. */
   readonly processes?: Pick<Processes, "identify">;
+  /** How much a worker may write to one repository (B-14); no bound when absent. */
+  readonly guard?: GuardPolicy;
+  /** Who may write to whom (B-18). */
+  readonly routing?: RoutingPolicy;
 }
 
 /** What a broker brings along from an earlier connection (T-25). */
@@ -64,6 +72,7 @@ export class Queue {
   readonly #dispatcher: Dispatcher;
   readonly #deadlines: Deadlines;
   readonly #purger: Purger;
+  readonly #operator: OperatorControls;
   #phase: "new" | "running" | "stopping" | "stopped" = "new";
 
   constructor(options: QueueOptions) {
@@ -71,16 +80,24 @@ export class Queue {
       ...options,
       steady: new Steady(options.clock),
       processes: options.processes ?? { identify },
+      routing: options.routing ?? DEFAULT_ROUTING,
+      valve: { paused: false },
     };
+    const guard = options.guard && new StormGuard(this.#ctx, options.guard);
     this.#purger = new Purger(this.#ctx);
     this.#moves = new Moves(this.#ctx, (at) => this.#deadlines.consider(at));
-    this.#sender = new Sender(this.#ctx, this.#moves);
+    this.#sender = new Sender(this.#ctx, this.#moves, guard);
     this.#dispatcher = new Dispatcher(
       this.#ctx,
       this.#moves,
       (at) => this.#deadlines.consider(at),
     );
     this.#deadlines = new Deadlines(this.#ctx, this.#moves, () => this.#dispatcher.pumpAll());
+    this.#operator = new OperatorControls(
+      this.#ctx,
+      guard,
+      (repo) => this.#dispatcher.pumpAll(repo),
+    );
   }
 
   /**
@@ -91,8 +108,10 @@ export class Queue {
     const { commit, clock, store } = this.#ctx;
     const held = await commit.run(() => {
       store.receipts.add("start", clock.now(), { pid: Deno.pid });
+      letConfiguredGo(this.#ctx);
       return adoptFormerWork(this.#ctx, this.#moves);
     });
+    this.#ctx.valve.paused = store.controls.pausedAt() !== undefined;
     this.#phase = "running";
     this.#deadlines.start();
     for (const lease of held) this.#deadlines.watchHolder(lease.leaseToken!, lease.leaseHolder!);
@@ -136,8 +155,10 @@ export class Queue {
     const admitted = this.#ctx.commit.run(this.#sender.prepare(request, origin));
     // In the same commit, so that the way from block to terminal waits for the disk once.
     this.#dispatcher.pumpAll(request.target_repo, true);
-    const { messageId, deduplicated, state } = await admitted;
-    return { message_id: messageId, deduplicated, state };
+    const answer = await admitted;
+    if (answer instanceof TamqError) throw answer;
+    const { messageId, deduplicated, state, held } = answer;
+    return { message_id: messageId, deduplicated, state, ...held ? { held } : {} };
   }
 
   /** Admits lines of an exported file in their order, in one commit (Q-06, T-20). */
@@ -153,6 +174,12 @@ export class Queue {
   purge(request: RequestOf<"purge">): Promise<ResponseOf<"purge">> {
     this.#mustRun();
     return purgeOperation(this.#purger, request);
+  }
+
+  /** What the operator alone may do. */
+  get controls(): OperatorControls {
+    this.#mustRun();
+    return this.#operator;
   }
 
   /** Throws `unknown_message`. */
@@ -206,8 +233,13 @@ export class Queue {
     const attached = attachments.add(window, port, steady.now(), (old) => {
       this.#deadlines.gateGone(old);
     });
+    let letGo = 0;
     try {
-      const held = await commit.run(() => this.#takeIn(window, carried));
+      const held = await commit.run(() => {
+        const taken = this.#takeIn(window, carried);
+        letGo = openedBeside(this.#ctx, window);
+        return taken;
+      });
       if (held !== undefined) {
         // Its broker may still be writing it: nothing else goes there until that is settled or over.
         this.#deadlines.unwatchHolder(held.leaseToken!);
@@ -219,6 +251,8 @@ export class Queue {
       throw error;
     }
     if (attached.live) this.#deadlines.gateClosed(attached);
+    // Windows beside it may have messages from it that were held until now.
+    if (letGo > 0) this.#dispatcher.pumpAll();
     return attached;
   }
 

@@ -16,7 +16,7 @@ export interface StatusSources {
   /** The schema version, read from the database now; throws when it cannot be read. */
   readonly schemaVersion: () => number;
   readonly registry: Registry;
-  readonly queue: Pick<Queue, "summary">;
+  readonly queue: Pick<Queue, "summary" | "controls">;
   readonly endpoints: () => WireEndpoint[];
 }
 
@@ -45,6 +45,7 @@ export function serviceStatus(sources: StatusSources): WireStatus {
       detail: "not observed by this service; the coordination engine does that",
     },
     ...queueAndLeases(sources.queue),
+    controls: controls(sources.queue),
     endpoints,
   };
 }
@@ -64,6 +65,23 @@ function gita(registry: Registry): WireStatus["gita"] {
     return { ok: true, detail: "readable", path: registry.source, repositories };
   } catch (error) {
     return { ok: false, detail: errorText(error), path: registry.source, repositories: 0 };
+  }
+}
+
+function controls(queue: Pick<Queue, "controls">): WireStatus["controls"] {
+  try {
+    return queue.controls.summary();
+  } catch (error) {
+    return {
+      ok: false,
+      detail: errorText(error),
+      paused_at: null,
+      open: false,
+      together: false,
+      allowed: [],
+      held: [],
+      blocked: [],
+    };
   }
 }
 

@@ -71,6 +71,7 @@ export class WindowStreams {
       workerPid: fields.worker_pid,
       instance: fields.instance,
       windowId: fields.tmux.window_id,
+      session: fields.tmux.session_id ?? fields.tmux.session,
       attachedAt: clock.now(),
     };
     const port = new StreamPort();

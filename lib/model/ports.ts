@@ -52,6 +52,8 @@ export interface Window {
   readonly workerPid: number;
   readonly instance: string;
   readonly windowId: string;
+  /** Id of the tmux session it was opened in: what one session holds was opened together (B-18). */
+  readonly session?: string;
   readonly attachedAt: number;
 }
 

@@ -1,5 +1,6 @@
 /** Messages as the store keeps them, and the store as the queue sees it. */
 import type { AckMode, MessageState, Provenance } from "./message.ts";
+import type { ControlStore } from "./controls.ts";
 import type { PurgeStore } from "./purge.ts";
 
 /**
@@ -53,6 +54,8 @@ export interface MessageRecord {
   readonly replayBatch: string | null;
   /** The id that the message had where it was exported from; null when the line had none. */
   readonly replayOf: string | null;
+  /** 1 while nobody has allowed this pair (B-18): it waits and is offered to no window. */
+  readonly held: 0 | 1;
 }
 
 /** What admission fills in; everything else starts empty. */
@@ -76,7 +79,7 @@ export type NewMessage =
     | "metadata"
     | "body"
   >
-  & Partial<Pick<MessageRecord, "replayBatch" | "replayOf">>;
+  & Partial<Pick<MessageRecord, "replayBatch" | "replayOf" | "held">>;
 
 /** What a transition may change. */
 export type MessageChange = Partial<
@@ -146,7 +149,14 @@ export interface EndpointRecord extends EndpointFacts {
   readonly disconnectedAt: number | null;
 }
 
-export type ReceiptKind = "start" | "shutdown" | "attach" | "detach" | "purge";
+export type ReceiptKind =
+  | "start"
+  | "shutdown"
+  | "attach"
+  | "detach"
+  | "purge"
+  | "operator"
+  | "storm";
 
 /** Never bodies, tokens or terminal output. */
 export type ReceiptData = Readonly<
@@ -245,4 +255,5 @@ export interface QueueStore {
   readonly endpoints: EndpointStore;
   readonly receipts: ReceiptStore;
   readonly purge: PurgeStore;
+  readonly controls: ControlStore;
 }

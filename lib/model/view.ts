@@ -30,7 +30,9 @@ export function messageView(record: MessageRecord, waitingReason: string | null 
     injected_at: time(record.injectedAt),
     acknowledged_at: time(record.acknowledgedAt),
     last_failure_reason: record.lastFailureReason,
-    waiting_reason: waitingReason,
+    waiting_reason: record.held === 1 && record.state === "pending"
+      ? "held: not allowed"
+      : waitingReason,
     replay: record.replayBatch === null
       ? null
       : { batch: record.replayBatch, original_message_id: record.replayOf },

@@ -80,6 +80,9 @@ export const endpoint = z.strictObject({
   attachments: z.array(attachment),
 });
 
+/** Messages from the one to the other, not back. */
+const pair = { sender_repo: z.string(), target_repo: z.string() };
+
 const health = z.strictObject({ ok: z.boolean(), detail: z.string() });
 
 export const status = z.strictObject({
@@ -110,6 +113,20 @@ export const status = z.strictObject({
     states: z.record(z.string(), count),
   }),
   leases: z.strictObject({ ok: z.boolean(), detail: z.string(), active: count }),
+  /** What is held back, and who may write to whom (B-14, B-18). */
+  controls: z.strictObject({
+    ok: z.boolean(),
+    detail: z.string(),
+    paused_at: z.nullable(time),
+    /** Everybody may write to everybody. */
+    open: z.boolean(),
+    /** Windows of one tmux session may write to each other. */
+    together: z.boolean(),
+    /** By `tamq allow` and by configuration. */
+    allowed: z.array(z.strictObject(pair)),
+    held: z.array(z.strictObject({ ...pair, messages: count })),
+    blocked: z.array(z.strictObject({ ...pair, since: time, refused: count })),
+  }),
   endpoints: z.array(endpoint),
 });
 
@@ -130,6 +147,40 @@ export const sendResult = z.strictObject({
   message_id: z.string(),
   deduplicated: z.boolean(),
   state: z.enum(STATES),
+  /** True while nobody has allowed this pair (B-18): it is delivered after `allow`. */
+  held: z.optional(z.boolean()),
+});
+
+const wordPair = { sender_repo: short, target_repo: short };
+
+export const allowFields = {
+  ...wordPair,
+  /** The way back as well. */
+  both: z.optional(z.boolean()),
+  /** Takes the permission back; what was admitted meanwhile stays. */
+  remove: z.optional(z.boolean()),
+};
+export const allowResult = z.strictObject({
+  pairs: z.array(z.strictObject(pair)),
+  /** Held messages that may go now. */
+  released: count,
+});
+
+export const unblockFields = wordPair;
+export const unblockResult = z.strictObject({
+  ...pair,
+  /** Messages that were refused while it was blocked. */
+  refused: count,
+});
+
+export const pauseResult = z.strictObject({ paused_at: time });
+export const resumeResult = z.strictObject({
+  /** False when nothing was paused. */
+  resumed: z.boolean(),
+});
+export const releaseResult = z.strictObject({
+  /** Messages that may go now. */
+  released: count,
 });
 
 export const historyFields = {
@@ -245,6 +296,8 @@ export const attachFields = {
   tmux: z.strictObject({
     server_pid: pid,
     session: z.string(),
+    /** tmux's own id of it, which outlives a new name. Windows of one session were opened together. */
+    session_id: z.optional(z.string()),
     window_id: z.string(),
     pane_id: z.string(),
   }),

@@ -50,10 +50,13 @@ const PERMANENT_CODES = new Set([
   "ALREADY_EXISTS",
 ]);
 
+/** Refused for good although the code alone says otherwise: the operator has to act first (B-14). */
+const PERMANENT_REASONS = new Set(["storm_guard"]);
+
 /** True when the service will give the same refusal again: the message is not kept. */
 export function isPermanent(error: unknown): error is TamqError {
-  return error instanceof TamqError && PERMANENT_CODES.has(error.code) &&
-    !PASSING.has(error.reason);
+  if (!(error instanceof TamqError) || PASSING.has(error.reason)) return false;
+  return PERMANENT_CODES.has(error.code) || PERMANENT_REASONS.has(error.reason);
 }
 
 export interface SpoolOptions {

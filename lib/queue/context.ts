@@ -4,6 +4,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { ProcessIdentity } from "../base/proc.ts";
 import type { Random } from "../base/random.ts";
+import type { RoutingPolicy } from "../model/controls.ts";
 import type { Processes, Registry, Window } from "../model/ports.ts";
 import type { QueueStore, Target } from "../model/records.ts";
 import type { DeliveryPolicy } from "../model/retry_schedule.ts";
@@ -36,6 +37,9 @@ export interface Context {
   readonly log: Log;
   readonly policyFor: (window: Window | undefined) => DeliveryPolicy;
   readonly processes: Pick<Processes, "identify">;
+  readonly routing: RoutingPolicy;
+  /** Nothing is handed out while it is shut; the durable word for it is in the store. */
+  readonly valve: { paused: boolean };
 }
 
 /** How long brokers get to attach again, after a restart of the service or a lost connection. */

@@ -6,6 +6,7 @@ import { errorText } from "../base/errors.ts";
 import type { Attached } from "../attachments.ts";
 import { type Context, holderAlive, targetOf } from "./context.ts";
 import type { Moves } from "./moves.ts";
+import { heldBack } from "./waiting.ts";
 
 /** After a failed commit everything due is tried again. */
 const RETRY_MS = 1000;
@@ -137,17 +138,20 @@ export class Deadlines {
   }
 
   #notReady(now: number): number {
-    const { store, policyFor } = this.#ctx;
+    const { store, policyFor, valve } = this.#ctx;
     let most = 0;
     for (const [attached, due] of this.#readyDue) {
       if (due > now) continue;
       const policy = policyFor(attached.window);
       const bound = Math.ceil(policy.readySeconds * 1000);
       const target = targetOf(this.#ctx, attached.window);
-      const waiting = store.messages.waiting(target, now - bound, BATCH);
+      // While everything is paused, and for what a window holds back, no gate is to blame.
+      const waiting = valve.paused ? [] : store.messages.waiting(target, now - bound, BATCH)
+        .filter((message) => !heldBack(this.#ctx, attached.window, message));
       for (const message of waiting) this.#moves.notReady(message, attached.window, policy);
       most = Math.max(most, waiting.length);
-      const oldest = store.messages.oldestEligible(target) ?? now;
+      const waits = attached.window.mode === "hold" || valve.paused;
+      const oldest = waits ? now : store.messages.oldestEligible(target) ?? now;
       this.#readyDue.set(attached, Math.min(oldest, now) + bound);
     }
     return most;

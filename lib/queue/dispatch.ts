@@ -4,6 +4,7 @@ import type { Attached } from "../attachments.ts";
 import type { MessageRecord } from "../model/records.ts";
 import { type Context, targetOf } from "./context.ts";
 import type { Moves } from "./moves.ts";
+import { heldBack } from "./waiting.ts";
 
 /** After a commit failed (full disk, another writer) a claim is tried again. */
 const RETRY_MS = 1000;
@@ -74,7 +75,8 @@ export class Dispatcher {
       outstanding?.adopted &&
       this.#ctx.store.messages.byLease(outstanding.leaseToken) === undefined
     ) attached.outstanding = undefined;
-    return !this.#stopped && attached.live && attached.gate.open && !attached.silent &&
+    return !this.#stopped && !this.#ctx.valve.paused && attached.live && attached.gate.open &&
+      !attached.silent &&
       attached.outstanding === undefined;
   }
 
@@ -84,7 +86,11 @@ export class Dispatcher {
     const now = steady.now();
     const until = store.endpoints.backoffUntil(endpointRef, repo);
     if (until !== undefined && until > now) return undefined;
-    return store.messages.next(targetOf(this.#ctx, attached.window), now);
+    const message = store.messages.next(targetOf(this.#ctx, attached.window), now);
+    // The oldest one: what follows it was admitted later and is held back as well (B-11).
+    return message === undefined || heldBack(this.#ctx, attached.window, message)
+      ? undefined
+      : message;
   }
 
   #claim(attached: Attached): MessageRecord | undefined {

@@ -17,7 +17,7 @@ type Result = ResponseOf<"replay">["results"][number];
  */
 export function replayWork(sender: Sender, request: Replay, origin: Origin): () => Result[] {
   const { batch, strict = false, dry_run: dryRun = false } = request;
-  const prepared = request.entries.map((entry): () => Admitted => {
+  const prepared = request.entries.map((entry): () => Admitted | TamqError => {
     try {
       const source = { batch, originalMessageId: entry.original_message_id ?? null, dryRun };
       return sender.prepare(sendOf(request, entry), origin, source);
@@ -31,7 +31,9 @@ export function replayWork(sender: Sender, request: Replay, origin: Origin): () 
     const results: Result[] = [];
     for (const admit of prepared) {
       try {
-        const { messageId, deduplicated, state } = admit();
+        const admitted = admit();
+        if (admitted instanceof TamqError) throw admitted;
+        const { messageId, deduplicated, state } = admitted;
         // Nothing has the id that a dry run made up.
         const message_id = dryRun && !deduplicated ? null : messageId;
         results.push({ ok: true, message_id, deduplicated, state });

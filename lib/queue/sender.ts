@@ -12,12 +12,17 @@ import {
   type SendRequest,
 } from "./admission.ts";
 import { type Context, type Origin, REATTACH_GRACE_MS } from "./context.ts";
+import { isGuarded } from "../model/controls.ts";
+import type { StormGuard } from "./guard.ts";
 import type { Moves } from "./moves.ts";
+import { mustHold } from "./routing.ts";
 
 export interface Admitted {
   readonly messageId: string;
   readonly state: MessageRecord["state"];
   readonly deduplicated: boolean;
+  /** It waits until the operator allows the pair (B-18). */
+  readonly held: boolean;
 }
 
 /** What a replay adds to the send of one line. */
@@ -34,18 +39,27 @@ type Earlier = MessageRecord | PurgedMessage;
 export class Sender {
   readonly #ctx: Context;
   readonly #moves: Moves;
+  readonly #guard: StormGuard | undefined;
   /** Steady time at which an endpoint lost its last window, by reference. */
   readonly #goneAt = new Map<number, number>();
   readonly #startedAt: number;
 
-  constructor(ctx: Context, moves: Moves) {
+  constructor(ctx: Context, moves: Moves, guard?: StormGuard) {
     this.#ctx = ctx;
+    this.#guard = guard;
     this.#moves = moves;
     this.#startedAt = ctx.steady.now();
   }
 
-  /** Checks what needs no database; returns the work to run inside a commit. */
-  prepare(request: SendRequest, origin: Origin, replay?: ReplaySource): () => Admitted {
+  /**
+   * Checks what needs no database; returns the work to run inside a commit. A refusal that leaves a
+   * trace in the database (B-14) is returned, not thrown: throwing would undo the trace.
+   */
+  prepare(
+    request: SendRequest,
+    origin: Origin,
+    replay?: ReplaySource,
+  ): () => Admitted | TamqError {
     const { body, metadata } = checkContent(request);
     const sender = provenSender(request, origin);
     const digest = requestDigest(sender, request.target_repo, body);
@@ -57,16 +71,27 @@ export class Sender {
       // the client must learn what became of its message (T-10 over T-07).
       if (known !== undefined) {
         this.#repeat(known, request, digest, replay?.dryRun === true);
-        return { messageId: known.messageId, state: known.state, deduplicated: true };
+        const held = "held" in known && known.held === 1 && known.state === "pending";
+        return { messageId: known.messageId, state: known.state, deduplicated: true, held };
       }
       checkRegistered(this.#ctx.registry, sender, request.target_repo);
       const sourceRef = origin.owner?.attached.window.endpointRef ??
         origin.adopted?.endpointRef ?? null;
       const bound = this.#endpointFor(request, sourceRef);
       const window = (bound ?? this.#ctx.attachments.byRepo(request.target_repo)[0])?.window;
+      const pair = { sender, target: request.target_repo };
+      if (isGuarded(request.provenance)) {
+        const refusal = this.#guard?.refusal(pair);
+        if (refusal !== undefined) return refusal;
+      }
+      const held = mustHold(this.#ctx, request.provenance, pair, {
+        source: sourceRef,
+        bound: bound?.window.endpointRef ?? null,
+        adopted: origin.adopted !== undefined,
+      });
       const policy = this.#ctx.policyFor(window);
       const messageId = newId(this.#ctx.clock, this.#ctx.random);
-      if (replay?.dryRun) return { messageId, state: "pending", deduplicated: false };
+      if (replay?.dryRun) return { messageId, state: "pending", deduplicated: false, held };
       messages.insert({
         messageId,
         clientId: request.client_id,
@@ -86,8 +111,9 @@ export class Sender {
         body,
         replayBatch: replay?.batch ?? null,
         replayOf: replay?.originalMessageId ?? null,
+        held: held ? 1 : 0,
       });
-      return { messageId, state: "pending", deduplicated: false };
+      return { messageId, state: "pending", deduplicated: false, held };
     };
   }
 

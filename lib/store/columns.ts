@@ -14,7 +14,7 @@ export const MESSAGE_COLUMNS = `m.seq, m.message_id AS messageId, m.client_id AS
   m.eligible_at AS eligibleAt, m.lease_token AS leaseToken, m.lease_expires_at AS leaseExpiresAt,
   m.lease_endpoint AS leaseRef, m.lease_holder AS leaseHolder,
   m.ack_deadline_at AS ackDeadlineAt, m.last_failure_reason AS lastFailureReason, m.metadata,
-  m.body, m.replay_batch AS replayBatch, m.replay_of AS replayOf`;
+  m.body, m.replay_batch AS replayBatch, m.replay_of AS replayOf, m.held`;
 
 /** STRICT tables and CHECKs vouch for the types. */
 export function asMessage(row: unknown): MessageRecord | undefined {

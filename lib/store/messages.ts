@@ -17,7 +17,8 @@ import { selectHistory } from "./history.ts";
 const SELECT = `SELECT ${MESSAGE_COLUMNS} FROM messages m`;
 
 // Waiting messages of one repository that are bound to one endpoint, or to none.
-const WAITING = `m.target_repo = ?1 AND m.state = 'pending' AND m.lease_token IS NULL`;
+const WAITING = `m.target_repo = ?1 AND m.state = 'pending' AND m.held = 0
+  AND m.lease_token IS NULL`;
 const BOUND = `${WAITING} AND m.endpoint = ?2`;
 // Unbound ones belong to the endpoint of their last attempt if it lives, else to the sender's own;
 // with a single live endpoint they are its own (T-18). ?3 is the JSON array of live endpoints.
@@ -50,8 +51,8 @@ export class Messages implements MessageStore {
     this.#insert = db.prepare(`INSERT INTO messages (message_id, client_id, idempotency_key,
       request_digest, correlation_id, sender_repo, target_repo, provenance, endpoint,
       source_endpoint, state, attempt_count, max_attempts, ack_mode, created_at, updated_at,
-      eligible_at, metadata, body, replay_batch, replay_of)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, ?, ?, ?, ?, ?, ?, ?, ?)`);
+      eligible_at, metadata, body, replay_batch, replay_of, held)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`);
     this.#update = db.prepare(`UPDATE messages SET endpoint = ?, last_endpoint = ?, state = ?,
       attempt_count = ?, max_attempts = ?, ack_mode = ?, updated_at = ?, injected_at = ?,
       acknowledged_at = ?, next_attempt_at = ?, eligible_at = ?, lease_token = ?,
@@ -119,6 +120,7 @@ export class Messages implements MessageStore {
       message.body,
       message.replayBatch ?? null,
       message.replayOf ?? null,
+      message.held ?? 0,
     );
     return this.byId(message.messageId)!;
   }

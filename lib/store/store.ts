@@ -5,6 +5,7 @@ import type { QueueStore } from "../model/records.ts";
 import { migrate, type MigrationReport, refuseNewer, schemaVersion } from "../sqlite/migrator.ts";
 import { type Database, openDatabase, type OpenOptions } from "../sqlite/open.ts";
 import { Attempts } from "./attempts.ts";
+import { Controls } from "./controls.ts";
 import { Endpoints } from "./endpoints.ts";
 import { Messages } from "./messages.ts";
 import { MIGRATIONS } from "./migrations/all.ts";
@@ -21,6 +22,7 @@ export class Store implements QueueStore {
   readonly endpoints: Endpoints;
   readonly receipts: Receipts;
   readonly purge: Purge;
+  readonly controls: Controls;
 
   constructor(db: Database) {
     this.messages = new Messages(db);
@@ -28,6 +30,7 @@ export class Store implements QueueStore {
     this.endpoints = new Endpoints(db);
     this.receipts = new Receipts(db);
     this.purge = new Purge(db);
+    this.controls = new Controls(db);
   }
 }
 
@@ -73,10 +76,11 @@ export function openForReading(path: string, options: Omit<OpenOptions, "readOnl
  * the old service still runs. Temporary views stand before the tables of the same name.
  */
 function asIfNew(version: number): readonly string[] {
-  if (version >= 2) return [];
+  if (version >= 3) return [];
+  if (version === 2) return ["CREATE TEMP VIEW messages AS SELECT *, 0 AS held FROM main.messages"];
   return [
     `CREATE TEMP VIEW messages AS
-      SELECT *, NULL AS replay_batch, NULL AS replay_of FROM main.messages`,
+      SELECT *, NULL AS replay_batch, NULL AS replay_of, 0 AS held FROM main.messages`,
     "CREATE TEMP VIEW purged_total AS SELECT 1 AS one, 0 AS count",
   ];
 }

@@ -197,14 +197,15 @@ export async function discard(tmux: Tmux, window: RepoWindow): Promise<void> {
 export interface PaneFacts {
   readonly server_pid: number;
   readonly session: string;
+  readonly session_id: string;
   readonly window_id: string;
   readonly pane_id: string;
 }
 
 export async function paneFacts(tmux: Tmux, pane: string): Promise<PaneFacts> {
-  const format = "#{pid} #{window_id} #{pane_id} #{session_name}"; // a name may hold spaces
+  const format = "#{pid} #{session_id} #{window_id} #{pane_id} #{session_name}"; // a name may hold spaces
   const said = (await tmux.run("display-message", "-p", "-t", pane, format)).replace(/\n$/, "");
-  const match = /^(\d+) (@\d+) (%\d+) (.*)$/s.exec(said);
+  const match = /^(\d+) (\$\d+) (@\d+) (%\d+) (.*)$/s.exec(said);
   if (match === null) {
     throw new TamqError(
       "FAILED_PRECONDITION",
@@ -214,8 +215,9 @@ export async function paneFacts(tmux: Tmux, pane: string): Promise<PaneFacts> {
   }
   return {
     server_pid: Number(match[1]),
-    window_id: match[2]!,
-    pane_id: match[3]!,
-    session: match[4]!,
+    session_id: match[2]!,
+    window_id: match[3]!,
+    pane_id: match[4]!,
+    session: match[5]!,
   };
 }

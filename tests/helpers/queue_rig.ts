@@ -4,6 +4,8 @@ import type { Attached } from "../../lib/attachments.ts";
 import type { ProcessIdentity } from "../../lib/base/proc.ts";
 import type { Random } from "../../lib/base/random.ts";
 import { silentLog } from "../../lib/base/log.ts";
+import type { GuardPolicy, RoutingPolicy } from "../../lib/model/controls.ts";
+import type { Mode } from "../../lib/model/endpoint.ts";
 import type { Delivery, Registry, Window } from "../../lib/model/ports.ts";
 import { DEFAULT_POLICY, type DeliveryPolicy } from "../../lib/model/retry_schedule.ts";
 import type { RequestOf } from "../../lib/protocol/operations.ts";
@@ -80,21 +82,27 @@ export interface WindowSpec {
   broker?: number;
   instance?: string;
   open?: boolean;
+  /** tmux session; windows of one session were opened together. */
+  session?: string;
+  mode?: Mode;
   outstanding?: Settlement;
   readonly inProgress?: string | null;
 }
 
 export class QueueRig {
-  readonly clock: FakeClock;
+  clock: FakeClock;
   readonly processes = new FakeProcesses();
   readonly registry = new FakeRegistry(["alpha", "beta", "gamma"]);
   readonly random = seededRandom();
   policy: DeliveryPolicy = DEFAULT_POLICY;
+  guard: GuardPolicy | undefined;
+  routing: RoutingPolicy | undefined;
   db!: Database;
   store!: Store;
   commit!: GroupCommit;
   attachments!: Attachments;
   queue!: Queue;
+  #wipe: ReturnType<Database["prepare"]>[] | undefined;
   #nextPid = 5000;
   #keys = 0;
 
@@ -107,6 +115,32 @@ export class QueueRig {
     const { db, store } = await openStore(this.path, { busyTimeoutMs: 2000, clock: this.clock });
     this.db = db;
     this.store = store;
+    this.#wipe = undefined;
+    await this.#wire();
+  }
+
+  /**
+   * Empties the database and starts over with a clock of its own: for tests of thousands of
+   * histories, where making a new file would cost many times the history itself.
+   */
+  async recycle(): Promise<void> {
+    await this.settled();
+    this.#wipe ??= wiping(this.db);
+    // The triggers keep the counters, which so go back to nothing with the rows.
+    for (const statement of this.#wipe) statement.run();
+    this.clock = new FakeClock();
+    await this.#wire();
+  }
+
+  /** A new service on the same connection: all that a process knows is gone, the file stays open. */
+  async rewire(): Promise<void> {
+    await this.settled();
+    this.clock.dropTimers();
+    await this.#wire();
+  }
+
+  async #wire(): Promise<void> {
+    const { db, store } = this;
     this.commit = new GroupCommit(db, { path: this.path, clock: this.clock, busyTimeoutMs: 2000 });
     this.attachments = new Attachments(this.processes);
     this.queue = new Queue({
@@ -118,6 +152,8 @@ export class QueueRig {
       random: this.random,
       log: silentLog,
       policyFor: () => this.policy,
+      guard: this.guard,
+      routing: this.routing,
       processes: this.processes,
     });
     await this.queue.start();
@@ -126,6 +162,7 @@ export class QueueRig {
   /** Ends the service without a word, as `kill -9` would between two commits. */
   async crash(): Promise<void> {
     await this.settled();
+    this.clock.dropTimers();
     this.db.close();
   }
 
@@ -140,7 +177,7 @@ export class QueueRig {
     const endpointRef = await this.queue.registerEndpoint({
       endpointId: `tmux-amq-${server}`,
       generation: tmux.start,
-      session: "work",
+      session: spec.session ?? "work",
       protocol: "0.1",
       capabilities: ["bounded_delivery_ack_v1"],
     });
@@ -152,11 +189,12 @@ export class QueueRig {
       repo,
       path: `/repos/${repo}`,
       command: ["agent"],
-      mode: "trigger",
+      mode: spec.mode ?? "trigger",
       broker,
       workerPid: pid + 100_000,
       instance: spec.instance ?? `instance-${pid}`,
       windowId: `@${pid}`,
+      session: spec.session ?? "work",
       attachedAt: this.clock.now(),
     };
     const deliveries: Delivery[] = [];
@@ -226,6 +264,19 @@ export class QueueRig {
   state(id: string) {
     return this.queue.message(id).message;
   }
+}
+
+function wiping(db: Database) {
+  const tables = db.prepare(`SELECT name FROM sqlite_schema WHERE type = 'table'
+    AND name NOT LIKE 'sqlite_%'
+    AND name NOT IN ('schema_migrations', 'message_counts', 'purged_total')
+    ORDER BY rowid DESC`).all(); // what refers to another table was made after it
+  return [
+    "BEGIN",
+    ...tables.map(({ name }) => `DELETE FROM ${name}`),
+    "UPDATE purged_total SET count = 0",
+    "COMMIT",
+  ].map((sql) => db.prepare(sql));
 }
 
 /** Runs `body` with a booted rig in a temporary folder. */

@@ -260,12 +260,11 @@ Deno.test("[B-16] what cannot be looked into gets nothing", () =>
     });
   }));
 
-Deno.test("[B-11] mode hold takes nothing; mode draft leaves Enter to the operator", () =>
+Deno.test("[B-11] mode hold writes what the service hands over; mode draft leaves Enter to the operator", () =>
   withTempDir(async (dir) => {
-    await withAttached({ command: ["cat"], dir, mode: "hold" }, async ({ service }) => {
-      await service.when(() => service.frames.length > 0);
-      const settled = await service.deliverNow("x");
-      assert.deepEqual(outcome(settled), ["failed", "hold", "target"]);
+    await withAttached({ command: ["cat"], dir, mode: "hold" }, async ({ service, terminal }) => {
+      assert.equal(outcome(await service.deliver("x"))[0], "written");
+      await terminal.until("From:beta: x\r\nFrom:beta: x\r\n");
     });
   }).then(() =>
     withTempDir((dir) =>

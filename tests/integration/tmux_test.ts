@@ -111,6 +111,7 @@ Deno.test("[E-05] base indexes of 1 and sessions with like names: windows go to 
     assert.deepEqual(await paneFacts(tmux, pane), {
       server_pid: (await tmux.serverPid())!,
       session: "tamq",
+      session_id: sessionId,
       window_id: second.windowId,
       pane_id: pane,
     });

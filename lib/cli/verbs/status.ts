@@ -2,7 +2,12 @@
 import type { Verb } from "../command.ts";
 import { EXIT } from "../exit_codes.ts";
 import { endpointTable, table } from "../render.ts";
+import { quoteWord } from "../words.ts";
 import { ask, type JsonFlag } from "./service.ts";
+
+type Pair = { readonly sender_repo: string; readonly target_repo: string };
+const route = (pair: Pair) => `${pair.sender_repo} → ${pair.target_repo}`;
+const words = (pair: Pair) => [pair.sender_repo, pair.target_repo].map(quoteWord).join(" ");
 
 const status: Verb<JsonFlag> = async function ({ json }) {
   const answer = await ask(this, "status", {});
@@ -13,6 +18,7 @@ const status: Verb<JsonFlag> = async function ({ json }) {
     ["state hub", answer.state_hub],
     ["queue", answer.queue],
     ["leases", answer.leases],
+    ["control", answer.controls],
   ] as const;
   if (json) {
     this.out(JSON.stringify(answer));
@@ -29,6 +35,24 @@ const status: Verb<JsonFlag> = async function ({ json }) {
       ["registry", `${gita.path} (${gita.repositories} repositories)`],
       ["messages", states === "" ? "none" : states],
     ]));
+    const { blocked, held, paused_at } = answer.controls;
+    const control = [
+      ...paused_at === null ? [] : [["paused", "all deliveries", "tamq resume"]],
+      ...blocked.map((pair) => [
+        "blocked",
+        `${route(pair)}, ${pair.refused} refused`,
+        `tamq unblock ${words(pair)}`,
+      ]),
+      ...held.map((pair) => [
+        "held",
+        `${route(pair)}, ${pair.messages} waiting`,
+        `tamq allow ${words(pair)}`,
+      ]),
+    ];
+    if (control.length > 0) {
+      this.out("");
+      this.out(table([["HELD BACK", "WHAT", "TO LET IT GO"], ...control]));
+    }
     if (answer.endpoints.length > 0) {
       this.out("");
       this.out(endpointTable(answer.endpoints, this.clock.now()));

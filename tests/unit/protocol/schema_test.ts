@@ -48,14 +48,19 @@ Deno.test("every request but attach and send refuses unknown fields", () => {
     if (name === "attach" || name === "send") continue;
     const required: Record<string, unknown> = {
       message_id: "m",
+      sender_repo: "a",
+      target_repo: "b",
+      repo: "a",
       batch: "b",
       endpoint_id: "e",
       entries: [{ sender_repo: "a", target_repo: "b", body: "c" }],
     };
     const { shape } = request as unknown as { shape: object };
+    const wanted = (field: string) =>
+      field === "message_id" || name === "replay" ||
+      (["allow", "unblock", "release"].includes(name) && field !== "entries");
     const fields = Object.fromEntries(
-      Object.entries(required).filter(([field]) => name === "replay" || field === "message_id")
-        .filter(([field]) => field in shape),
+      Object.entries(required).filter(([field]) => wanted(field) && field in shape),
     );
     assert.equal(request.safeParse(fields).success, true, name);
     assert.equal(request.safeParse({ ...fields, surprise: 1 }).success, false, name);

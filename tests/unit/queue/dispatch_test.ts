@@ -242,8 +242,8 @@ Deno.test("claims do not read history: the plan uses the index of waiting messag
   withQueue((rig) => {
     const plan = rig.db.prepare(
       `EXPLAIN QUERY PLAN SELECT seq FROM messages m INDEXED BY messages_claim
-       WHERE m.target_repo = ? AND m.state = 'pending' AND m.lease_token IS NULL
-       AND m.endpoint = ? ORDER BY m.seq LIMIT 1`,
+       WHERE m.target_repo = ? AND m.state = 'pending' AND m.held = 0
+       AND m.lease_token IS NULL AND m.endpoint = ? ORDER BY m.seq LIMIT 1`,
     ).all("beta", 1).map((row) => String(row.detail));
     assert.deepEqual(plan, [
       "SEARCH m USING INDEX messages_claim (target_repo=? AND endpoint=?)",
