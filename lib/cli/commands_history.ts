@@ -88,7 +88,8 @@ terminal it then asks; elsewhere nothing is removed without --yes.
 
 Each filter chooses messages, and what any of them chooses is purged. Without a filter that is
 --before 365d --max-size 100MB. Messages that are pending or await an acknowledgement are never
-purged. What was sent stays known by its key: sending it again still sends nothing new.
+purged. What was sent stays known by its key: sending it again still sends nothing new. With --export,
+what changed in the last five seconds is left for the next purge.
 
 TIME is as in tamq history: an age such as 90d or 12h, or RFC 3339. SIZE is 100MB, 2GB, 500KB.`,
   usage: [
