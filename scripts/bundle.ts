@@ -11,6 +11,7 @@ import manifest from "../deno.json" with { type: "json" };
 const ROOT = new URL("../", import.meta.url).pathname;
 
 const STAND_INS: Readonly<Record<string, string>> = {
+  "@xterm/headless": `${ROOT}scripts/bundled/xterm_headless.ts`,
   "node:crypto": `${ROOT}scripts/bundled/crypto.ts`,
   "node:sqlite": `${ROOT}scripts/bundled/sqlite.ts`,
 };
@@ -18,8 +19,8 @@ const STAND_INS: Readonly<Record<string, string>> = {
 /** What a bundle must not hold: imports that are resolved outside of it, and early. */
 const LEFT_OVER = /\b(?:from|import\(?)\s*"((?:node|npm|jsr|https?|file):[^"]*|@[^"]*)"/;
 
-/** Writes the bundle to `file`. Throws when the bundler fails or leaves something out. */
-export async function bundle(file: string): Promise<void> {
+/** Bundles `root` into `file`. Throws when the bundler fails or leaves something out. */
+export async function bundle(file: string, root = `${ROOT}main_single.ts`): Promise<void> {
   await Deno.mkdir(file.replace(/[^/]*$/, "") || ".", { recursive: true });
   const map = await Deno.makeTempFile({ prefix: "tamq-", suffix: ".json" });
   try {
@@ -35,7 +36,7 @@ export async function bundle(file: string): Promise<void> {
       "--platform=deno",
       "--minify",
       `--output=${file}`,
-      `${ROOT}main_single.ts`,
+      root,
     ]);
   } finally {
     await Deno.remove(map);
@@ -58,8 +59,19 @@ export async function runDeno(args: readonly string[]): Promise<void> {
   if (!success) throw new Error(`deno ${args[0]} failed:\n${new TextDecoder().decode(stderr)}`);
 }
 
+/** Runs `work` on `file` for the command line: its size, or the reason of the failure. */
+export async function report(file: string, work: () => Promise<void>): Promise<never> {
+  try {
+    await work();
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    Deno.exit(1);
+  }
+  console.log(`${file}: ${Math.round((await Deno.stat(file)).size / 1024)} KB`);
+  Deno.exit(0);
+}
+
 if (import.meta.main) {
   const file = Deno.args[0] ?? `${ROOT}dist/tamq.js`;
-  await bundle(file);
-  console.log(`${file}: ${Math.round((await Deno.stat(file)).size / 1024)} KB`);
+  await report(file, () => bundle(file));
 }

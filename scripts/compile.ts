@@ -1,17 +1,20 @@
 /**
- * `deno task compile [FILE] [TARGET]`: one self-contained executable (dist/tamq) around the bundle
+ * `deno task compile [FILE [TARGET [ROOT]]]`: one self-contained executable (dist/tamq) around the bundle
  * (V-03). The runtime inside is the one of DENORT_BIN, which must be of this deno's own version;
  * without that variable deno fetches it.
  */
-import { bundle, runDeno } from "./bundle.ts";
+import { bundle, report, runDeno } from "./bundle.ts";
 
 const ROOT = new URL("../", import.meta.url).pathname;
 
-/** Compiles to `file`, for this machine or for `target` (as `deno compile --help` lists them). */
-export async function compile(file: string, target?: string): Promise<void> {
+/**
+ * Compiles `root`, by default the program, to `file`; for this machine, or for `target` as
+ * `deno compile --help` lists them.
+ */
+export async function compile(file: string, target?: string, root?: string): Promise<void> {
   const dir = await Deno.makeTempDir({ prefix: "tamq-" });
   try {
-    await bundle(`${dir}/tamq.js`);
+    await bundle(`${dir}/tamq.js`, root);
     await runDeno([
       "compile",
       "--quiet",
@@ -31,7 +34,6 @@ export async function compile(file: string, target?: string): Promise<void> {
 }
 
 if (import.meta.main) {
-  const [file = `${ROOT}dist/tamq`, target] = Deno.args;
-  await compile(file, target);
-  console.log(`${file}: ${Math.round((await Deno.stat(file)).size / 1024 / 1024)} MB`);
+  const [file = `${ROOT}dist/tamq`, target, root] = Deno.args;
+  await report(file, () => compile(file, target || undefined, root));
 }

@@ -8,14 +8,26 @@ function mainModule(): string {
   return new URL(here).pathname;
 }
 
+/** What the kernel appends to the name of an executable that was removed or replaced. */
+const DELETED = " (deleted)";
+
+/**
+ * The runtime, or the executable that this program is; by its path also after another version was
+ * put there, so that a broker older than an update can still start the service (E-05).
+ */
+function executable(): string {
+  const path = Deno.execPath();
+  return path.endsWith(DELETED) ? path.slice(0, -DELETED.length) : path;
+}
+
 /** The argument vector that runs `tamq` with `args`. */
 export function selfCommand(args: readonly string[]): string[] {
-  if (Deno.build.standalone) return [Deno.execPath(), ...args];
+  if (Deno.build.standalone) return [executable(), ...args];
   const main = decodeURIComponent(mainModule());
   const flags = ["run", "-A", "--no-check", "--quiet"];
   if (main.endsWith(".ts")) {
     // The frozen lock and the import map of our own checkout, whatever folder we are started in.
     flags.push("--frozen", "--config", main.replace(/main\.ts$/, "deno.json"));
   } else flags.push("--no-config");
-  return [Deno.execPath(), ...flags, main, ...args];
+  return [executable(), ...flags, main, ...args];
 }

@@ -34,6 +34,9 @@ export interface Row {
 }
 
 export class World implements AsyncDisposable {
+  /** An installed command to try in place of this checkout. */
+  executable?: string;
+
   private constructor(readonly dir: string, readonly env: Record<string, string>) {}
 
   /** Makes a world with these repositories registered in gita. */
@@ -94,7 +97,10 @@ export class World implements AsyncDisposable {
 
   /** The argument vector of the product under test. */
   argv(args: readonly string[]): string[] {
-    // The product may be tried on another version of the runtime than the tests run on.
+    // It may be an executable …
+    const executable = this.executable ?? Deno.env.get("TAMQ_TEST_EXECUTABLE");
+    if (executable !== undefined) return [executable, ...args];
+    // … and otherwise be tried on another version of the runtime than the tests run on.
     const deno = Deno.env.get("TAMQ_TEST_DENO") ?? Deno.execPath();
     return [deno, "run", "-A", "--no-check", "--frozen", `${ROOT}main.ts`, ...args];
   }
