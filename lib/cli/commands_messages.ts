@@ -3,7 +3,7 @@ import { STATES } from "../model/message.ts";
 import { command } from "./command.ts";
 import { late } from "./late.ts";
 import { count, flag, json, messageId, repo, text } from "./parameters.ts";
-import type { HistoryFlags } from "./verbs/history.ts";
+import type { ShowFlags } from "./verbs/history.ts";
 import type { SendFlags } from "./verbs/send.ts";
 import type { JsonFlag } from "./verbs/service.ts";
 
@@ -56,18 +56,19 @@ export const message = command<JsonFlag, [string]>({
   load: () => late("cli/verbs/message"),
 });
 
-export const history = command<HistoryFlags, []>({
+export const history = command<ShowFlags, []>({
   brief: "Show messages and what became of them",
   details:
     `Shows messages, oldest first, so that the latest stand at the bottom as in a log; --reverse puts
 the newest first. Without --limit the last 50 are shown, with --json all of them. Reads the local
-database directly and works with the service stopped.
+database directly and works with the service stopped; why a message waits is known while it runs.
+Of a long text the beginning is shown, with --full and with --json all of it.
 
 TIME is RFC 3339 (2030-01-31T09:00:00Z), a local date or date and time (2030-01-31, "2030-01-31
 09:00"), or an age: 90s, 15m, 2h, 3d, 1w.`,
   usage: [
     "[--repo REPO] [--state STATE] [--endpoint ID] [--correlation ID]\n" +
-    "               [--since TIME] [--until TIME] [-n N] [--reverse] [--json]",
+    "               [--since TIME] [--until TIME] [-n N] [--reverse] [--full] [--json]",
   ],
   examples: [
     { run: "tamq history", does: "the last 50 messages" },
@@ -90,6 +91,7 @@ TIME is RFC 3339 (2030-01-31T09:00:00Z), a local date or date and time (2030-01-
         brief: "At most N, the latest of them",
       },
       reverse: flag("Newest first"),
+      full: flag("Whole texts, however long"),
       json,
     },
     aliases: { n: "limit" },

@@ -6,6 +6,7 @@
 export const IMPLEMENTATIONS = {
   "cli/application": () => import("./application.ts"),
   "cli/likely": () => import("./likely.ts"),
+  "cli/message_ids": () => import("./message_ids.ts"),
   "cli/overview": () => import("./overview.ts"),
   "cli/completion": () => import("./completion.ts"),
   "cli/verbs/ack": () => import("./verbs/ack.ts"),

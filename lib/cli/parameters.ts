@@ -45,7 +45,7 @@ export const repoArgument = {
 export const messageId = {
   parse: String,
   placeholder: "ID",
-  brief: "Message id, as `tamq send` and `tamq history` print it",
+  brief: "Message id, as `tamq send` and `tamq history` print it, or its first characters",
 } as const;
 
 async function repoNames(this: CliContext, partial: string): Promise<string[]> {

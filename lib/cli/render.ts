@@ -55,12 +55,31 @@ export function messageLine(message: WireMessage): string {
   return text;
 }
 
-/** A message of the history: heading, then its text behind a gutter. */
-export function messageEntry(message: WireMessage, now: number): string {
+/** What the history shows of one text. */
+const SHOWN_LINES = 12;
+const SHOWN_CHARACTERS = 1500;
+
+/** A message of the history: heading, then the beginning of its text, or all, behind a gutter. */
+export function messageEntry(message: WireMessage, now: number, full = false): string {
   const when = relativeTime(message.created_at, now);
   const tries = message.attempt_count > 1 ? `, attempt ${message.attempt_count}` : "";
   const heading = `${messageLine(message)}  ${message.provenance}, ${when}${tries}`;
-  return `${heading}\n${displaySafeBlock(message.body, "  │ ")}`;
+  const { text, left } = full ? { text: message.body, left: "" } : shortened(message.body);
+  // A gutter of another form: no line of a text can pose as the mark.
+  const mark = left === "" ? "" : `\n  ┆ ${left} more: tamq message ${message.message_id}`;
+  return `${heading}\n${displaySafeBlock(text, "  │ ")}${mark}`;
+}
+
+function shortened(body: string): { text: string; left: string } {
+  const lines = body.split("\n");
+  const head = lines.slice(0, SHOWN_LINES).join("\n");
+  if (head.length > SHOWN_CHARACTERS) {
+    // Not in the middle of a character.
+    const text = head.slice(0, SHOWN_CHARACTERS).replace(/[\ud800-\udbff]$/, "");
+    return { text, left: `${body.length - text.length} characters` };
+  }
+  const more = lines.length - SHOWN_LINES;
+  return { text: head, left: more <= 0 ? "" : more === 1 ? "1 line" : `${more} lines` };
 }
 
 /** Everything known about one message. */
@@ -124,6 +143,6 @@ export function endpointTable(endpoints: readonly WireEndpoint[], now: number): 
       relativeTime(window.attached_at, now),
       window.command.join(" "),
     ])
-  );
+  ).sort(([a], [b]) => a! < b! ? -1 : a! > b! ? 1 : 0);
   return table([["REPOSITORY", "ENDPOINT", "WINDOW", "GATE", "ATTACHED", "COMMAND"], ...rows]);
 }

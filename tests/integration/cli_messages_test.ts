@@ -135,6 +135,20 @@ Deno.test("[T-16, T-27, T-15, T-17, C-07] ack, retry, cancel and message: result
   assert.equal(JSON.parse(await world.mustTamq(["ack", "--json", one])).state, "acknowledged");
   assert.match(await world.mustTamq(["ack", one]), /acknowledged/);
   refused(await world.tamq(["message", "nope"]), 1, /nope/);
+  // A beginning of the id does, as long as it is unique.
+  assert.equal(
+    await world.mustTamq(["message", one.slice(0, 20)]),
+    await world.mustTamq(["message", one]),
+  );
+  const two = await send("two");
+  assert.match(await world.mustTamq(["cancel", two.slice(0, 18)]), new RegExp(`^${two} `));
+  assert.match(await world.mustTamq(["retry", two.slice(0, 18)]), new RegExp(`^${two} `));
+  assert.match(await world.mustTamq(["ack", two.slice(0, 18)]), new RegExp(`^${two} `));
+  const shared = [...one].findIndex((char, i) => char !== two[i]);
+  if (shared >= 6) {
+    refused(await world.tamq(["ack", one.slice(0, shared)]), 2, /several messages/);
+  }
+  refused(await world.tamq(["message", "zzzzzzzz"]), 1, /zzzzzzzz/);
   const details = await world.mustTamq(["message", one]);
   assert.match(
     details,
@@ -143,7 +157,9 @@ Deno.test("[T-16, T-27, T-15, T-17, C-07] ack, retry, cancel and message: result
 
   await world.mustTamq(["stop"]);
   assert.equal(
-    await world.mustTamq(["message", one, "--json"]).then((t) => JSON.parse(t).message.body),
+    await world.mustTamq(["message", one.slice(0, 20), "--json"]).then((t) =>
+      JSON.parse(t).message.body
+    ),
     "one",
   );
   refused(await world.tamq(["ack", one]), 3, /no service listens/);
@@ -164,6 +180,15 @@ Deno.test("[Q-04, C-01] history: filters, order, limits; with the service stoppe
     );
   }
   await world.mustTamq(["cancel", ids[2]!]);
+  // While the service runs it says why a message waits, to people and to programs.
+  const { waiting_reason } =
+    JSON.parse(await world.mustTamq(["message", ids[0]!, "--json"])).message;
+  assert.equal(typeof waiting_reason, "string");
+  const waiting = await world.mustTamq(["history", "--state", "pending"]);
+  assert.equal(waiting.split(`pending (${waiting_reason})`).length, 4, waiting);
+  for (const row of await world.history()) {
+    assert.equal(row.waiting_reason, row.state === "pending" ? waiting_reason : null);
+  }
   await world.mustTamq(["stop"]);
 
   const bodies = async (...args: string[]) =>
@@ -178,6 +203,13 @@ Deno.test("[Q-04, C-01] history: filters, order, limits; with the service stoppe
   assert.deepEqual(await bodies("--correlation", "c1"), ["m1", "m3"]);
   assert.deepEqual(await bodies("--since", "1h"), ["m0", "m1", "m2", "m3"]);
   assert.deepEqual(await bodies("--until", "1h"), []);
+  const none = await world.tamq(["history", "--until", "1h"]);
+  assert.deepEqual([none.code, none.stdout, none.stderr], [0, "", "no messages match\n"]);
+  const typo = await world.tamq(["history", "--repo", "alpa"]);
+  assert.match(typo.stderr, /^no messages match\nhint: no repository "alpa" .*mean "alpha"\?\n$/);
+  const quiet = await world.tamq(["history", "--repo", "alpa", "--json"]);
+  assert.deepEqual([quiet.stdout, quiet.stderr], ["", ""]);
+  refused(await world.tamq(["history", "--since", "1h", "--until", "2h"]), 2, /is not before/);
   const text = await world.mustTamq(["history", "--repo", "alpha"]);
   assert.match(text, /^\S+ {2}local\/o → alpha {2}pending {2}cli, \d+s ago\n {2}│ m0\n/);
   assert.match(await world.mustTamq(["db-version"]), /^schema \d+ /);

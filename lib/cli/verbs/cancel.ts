@@ -1,10 +1,12 @@
 /** `tamq cancel` (T-27). */
 import type { Verb } from "../command.ts";
 import { messageLine } from "../render.ts";
-import { ask, type JsonFlag } from "./service.ts";
+import { ask, type JsonFlag, messageIdOf } from "./service.ts";
 
 const cancel: Verb<JsonFlag, [string]> = async function ({ json }, id) {
-  const { message } = await ask(this, "cancel", { message_id: id });
+  const { message } = await ask(this, "cancel", {
+    message_id: await messageIdOf(this, id),
+  });
   this.out(json ? JSON.stringify(message) : messageLine(message));
 };
 export default cancel;

@@ -1,13 +1,19 @@
 /** `tamq history` (Q-04): reads the database itself, so that it works with the service stopped. */
+import { displaySafe } from "../../base/display.ts";
 import { loadSettings } from "../../config.ts";
+import { RESERVED_SENDERS } from "../../model/envelope.ts";
+import type { HistoryFilters } from "../../model/history.ts";
 import type { MessageState } from "../../model/message.ts";
+import { nearest } from "../../model/nearest.ts";
 import type { WireMessage } from "../../protocol/schema.ts";
 import type { Verb } from "../command.ts";
 import type { CliContext } from "../context.ts";
+import { usageError } from "../errors.ts";
 import { late } from "../late.ts";
 import { messageEntry } from "../render.ts";
 import { parseTime } from "../times.ts";
 import { openHistory } from "./open_history.ts";
+import { ask } from "./service.ts";
 
 export interface HistoryFlags {
   readonly repo?: string;
@@ -21,6 +27,10 @@ export interface HistoryFlags {
   readonly json?: boolean;
 }
 
+export interface ShowFlags extends HistoryFlags {
+  readonly full?: boolean;
+}
+
 interface Page {
   readonly messages: readonly WireMessage[];
   readonly next_cursor: string | null;
@@ -30,8 +40,10 @@ type ReadPage = (limit: number, cursor: string | undefined) => Page;
 
 const DEFAULT_SHOWN = 50;
 const PAGE = 500;
+/** The history is shown without them rather than late. */
+const REASONS_MS = 2000;
 
-const history: Verb<HistoryFlags> = async function (flags) {
+const history: Verb<ShowFlags> = async function (flags) {
   const now = this.clock.now();
   const time = (option: "since" | "until") =>
     flags[option] === undefined ? undefined : parseTime(flags[option], now, `--${option}`);
@@ -43,21 +55,78 @@ const history: Verb<HistoryFlags> = async function (flags) {
     since: time("since"),
     until: time("until"),
   };
+  const { since, until } = filters;
+  if (since !== undefined && until !== undefined && since >= until) {
+    throw usageError(
+      `--since (${since}) is not before --until (${until})`,
+      "give the earlier time to --since",
+    );
+  }
   const settings = await loadSettings(this.env);
   const db = await openHistory(this, settings);
   if (db === undefined) return;
   const { readHistory } = await late("store/history");
   try {
     const read: ReadPage = (limit, cursor) => readHistory(db, { ...filters, limit, cursor });
+    const waits = (filters.state ?? "pending") === "pending" &&
+      readHistory(db, { ...filters, state: "pending", limit: 1 }).messages.length > 0;
+    const reasons = waits ? await waitingReasons(this, filters) : undefined;
     const limit = flags.limit ?? (flags.json ? Infinity : DEFAULT_SHOWN);
-    const print = (message: WireMessage) =>
-      this.out(flags.json ? JSON.stringify(message) : messageEntry(message, now));
+    let shown = 0;
+    const print = (stored: WireMessage) => {
+      shown++;
+      const reason = stored.state === "pending" ? reasons?.get(stored.message_id) : undefined;
+      const message = reason === undefined ? stored : { ...stored, waiting_reason: reason };
+      this.out(flags.json ? JSON.stringify(message) : messageEntry(message, now, flags.full));
+    };
     await (flags.reverse ? newestFirst : oldestFirst)(this, read, limit, print);
+    if (shown === 0 && !flags.json) await explainNothing(this, filters);
   } finally {
     db.close();
   }
 };
 export default history;
+
+/**
+ * Why messages wait is not in the database: the windows tell the service. Empty when it does not run;
+ * of a very long queue only the latest have a reason.
+ */
+async function waitingReasons(context: CliContext, filters: HistoryFilters) {
+  const reasons = new Map<string, string>();
+  let cursor: string | undefined;
+  for (let pages = 0; pages < 4; pages++) {
+    const page = await ask(
+      context,
+      "history",
+      { ...filters, state: "pending", limit: PAGE, cursor },
+      { timeoutMs: REASONS_MS },
+    ).catch(() => undefined);
+    for (const { message_id, waiting_reason } of page?.messages ?? []) {
+      if (waiting_reason !== null) reasons.set(message_id, waiting_reason);
+    }
+    if (page === undefined || page.next_cursor === null) break;
+    cursor = page.next_cursor;
+  }
+  return reasons;
+}
+
+/** For people: an empty answer is one, and a misspelt name is the likeliest cause of it. */
+async function explainNothing(context: CliContext, filters: HistoryFilters): Promise<void> {
+  const filtered = Object.values(filters).some((value) => value !== undefined);
+  context.err(filtered ? "no messages match" : "no messages");
+  const { repo } = filters;
+  if (repo === undefined || RESERVED_SENDERS.includes(repo)) return;
+  const { gitaRegistry } = await late("gita");
+  try {
+    const names = gitaRegistry(context.env).names();
+    if (names.includes(repo)) return;
+    const like = nearest(repo, names).map((name) => `"${name}"`).join(", ");
+    const hint = like === "" ? "see: gita ls" : `did you mean ${like}?`;
+    context.err(`hint: no repository "${displaySafe(repo)}" is registered; ${displaySafe(hint)}`);
+  } catch {
+    // A registry that cannot be read is not what was asked about.
+  }
+}
 
 async function newestFirst(
   context: CliContext,

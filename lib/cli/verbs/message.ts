@@ -5,10 +5,10 @@ import type { Verb } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { late } from "../late.ts";
 import { messageDetails } from "../render.ts";
-import { ask, type JsonFlag } from "./service.ts";
+import { ask, type JsonFlag, messageIdOf } from "./service.ts";
 
 const message: Verb<JsonFlag, [string]> = async function ({ json }, id) {
-  const answer = await ask(this, "message", { message_id: id }).catch(async (error) => {
+  const answer = await fromService(this, id).catch(async (error) => {
     const down = error instanceof TamqError && error.reason === "service_unavailable";
     const stored = down ? await fromDatabase(this, id) : undefined;
     if (stored === undefined) throw error;
@@ -19,10 +19,15 @@ const message: Verb<JsonFlag, [string]> = async function ({ json }, id) {
 };
 export default message;
 
+async function fromService(context: CliContext, id: string) {
+  return await ask(context, "message", { message_id: await messageIdOf(context, id) });
+}
+
 async function fromDatabase(context: CliContext, id: string) {
   const { database, busyTimeoutMs } = await loadSettings(context.env);
   const { openForReading } = await late("store/store");
-  const { readMessage } = await late("store/history");
+  const { readHistory, readMessage } = await late("store/history");
+  const { wholeId } = await late("cli/message_ids");
   let db: ReturnType<typeof openForReading>;
   try {
     db = openForReading(database, { busyTimeoutMs });
@@ -30,7 +35,7 @@ async function fromDatabase(context: CliContext, id: string) {
     return undefined; // that the service does not answer is the failure to report
   }
   try {
-    return readMessage(db, id);
+    return readMessage(db, await wholeId(id, (filters) => readHistory(db, filters)));
   } finally {
     db.close();
   }

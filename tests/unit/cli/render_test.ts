@@ -53,6 +53,22 @@ Deno.test("[C-01] why a message failed or waits stands beside its state", () => 
   assert.doesNotMatch(messageEntry(message({ last_failure_reason: "old" }), NOW), /old/);
 });
 
+Deno.test("[C-01] of a long text the history shows the beginning and how much is left, with full all of it", () => {
+  const lines = Array.from({ length: 40 }, (_, i) => `line ${i}`).join("\n");
+  const entry = messageEntry(message({ body: lines }), NOW).split("\n");
+  assert.deepEqual(entry.slice(-2), [
+    "  │ line 11",
+    "  ┆ 28 lines more: tamq message m1",
+  ]);
+  assert.equal(messageEntry(message({ body: lines }), NOW, true).split("\n").length, 41);
+  const long = messageEntry(message({ body: "x".repeat(1499) + "🙂y" }), NOW);
+  assert.match(long, /\n {2}│ x{1499}\n {2}┆ 3 characters more: tamq message m1$/);
+  const forged = messageEntry(message({ body: "a\n  ┆ 9 lines more" }), NOW);
+  assert.match(forged, /\n {2}│ {3}┆ 9 lines more$/);
+  const exact = Array.from({ length: 12 }, () => "x").join("\n");
+  assert.doesNotMatch(messageEntry(message({ body: exact }), NOW), /┆/);
+});
+
 Deno.test("[C-01] times are relative for a week, then dates", () => {
   const at = (ms: number) => relativeTime(new Date(NOW - ms).toISOString(), NOW);
   assert.deepEqual(
