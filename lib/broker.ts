@@ -7,6 +7,7 @@ import { errorText } from "./base/errors.ts";
 import { newToken } from "./base/ids.ts";
 import { createLog, type Log } from "./base/log.ts";
 import { systemRandom } from "./base/random.ts";
+import { importLate } from "./base/late.ts";
 import { call, findSocket, openStream } from "./client.ts";
 import type { Settings } from "./config.ts";
 import { checkBody } from "./model/body.ts";
@@ -14,15 +15,19 @@ import type { Mode } from "./model/endpoint.ts";
 import { nearest } from "./model/nearest.ts";
 import type { Registry } from "./model/ports.ts";
 import { CAPABILITIES } from "./protocol/handshake.ts";
+import type { AgentOptions } from "./pty/agent.ts";
 import { Link } from "./pty/link.ts";
 import { appendLines } from "./pty/log_file.ts";
 import { Notices } from "./pty/notice.ts";
-import { plain } from "./pty/profiles/plain.ts";
+import { launchFor } from "./launch.ts";
+import { REFUSAL_TEXTS, screenNoticeText } from "./pty/notice_texts.ts";
+import { isAgentProfile } from "./pty/profiles/catalog.ts";
+import type { Profile } from "./pty/profiles/plain.ts";
 import { Relay, type RelayHooks } from "./pty/relay.ts";
 import { Session } from "./pty/session.ts";
 import { Spool } from "./pty/spool.ts";
 import { OuterTerminal } from "./pty/terminal.ts";
-import { WorkerWindow } from "./pty/window.ts";
+import { type AgentSide, WorkerWindow } from "./pty/window.ts";
 
 export interface BrokerOptions {
   readonly repo: string;
@@ -33,13 +38,17 @@ export interface BrokerOptions {
   readonly tmux: {
     readonly server_pid: number;
     readonly session: string;
+    readonly session_id?: string;
     readonly window_id: string;
     readonly pane_id: string;
   };
   readonly settings: Settings;
   /** False: no messaging at all, a pure relay with a visible warning (E-06). */
-    readonly session_id?: string;
   readonly service: boolean;
+  /** Nothing is added to the command (E-05). */
+  readonly bare?: boolean;
+  /** Profile to use whatever the command is called. */
+  readonly profile?: string;
   readonly registry: Registry;
   /** Descriptors of the outer terminal, for tests; standard input and output. */
   readonly terminal?: { readonly stdin: number; readonly stdout: number };
@@ -67,24 +76,45 @@ export async function runBroker(options: BrokerOptions): Promise<number> {
   try {
     // Raw before the worker starts: keys typed early are then mangled by nobody.
     terminal.enterRaw();
-    const session = Session.start({
-      command: options.command,
-      directory: options.path,
-      env: Deno.env.toObject(),
-      size: terminal.size,
-      ...(terminal.settings === undefined ? {} : { termios: terminal.settings.withUtf8() }),
-    });
+    const { profile, launch } = await launchFor(options, options.settings, Deno.env.get);
+    const names = knownNames(options.registry, (text) => log.warn("registry", { reason: text }));
+    // All that is needed later is loaded before the worker starts.
+    const agent = options.service
+      ? await agentSide(profile, { clock, size: terminal.size, names })
+      : undefined;
     try {
-      return options.service
-        ? await runMessaging(options, session, terminal, clock, log)
-        : await runPlain(options, session, terminal, clock, log);
+      const session = Session.start({
+        command: launch.argv,
+        directory: options.path,
+        env: { ...Deno.env.toObject(), ...launch.env },
+        size: terminal.size,
+        ...(terminal.settings === undefined ? {} : { termios: terminal.settings.withUtf8() }),
+      });
+      try {
+        const running = { ...options, command: launch.argv };
+        return options.service
+          ? await runMessaging(running, session, terminal, clock, log, profile, agent)
+          : await runPlain(options, session, terminal, clock, log);
+      } finally {
+        session.close();
+      }
     } finally {
-      session.close();
+      await agent?.agent.close();
     }
   } finally {
     terminal.close();
     stopGuarding();
   }
+}
+
+/** Loads what an agent needs, the terminal model above all; nothing for any other program. */
+async function agentSide(
+  profile: Profile,
+  options: Omit<AgentOptions, "profile">,
+): Promise<AgentSide | undefined> {
+  if (!isAgentProfile(profile)) return undefined;
+  const { openAgentSide } = await importLate<typeof import("./agent_side.ts")>("agent_side");
+  return await openAgentSide({ ...options, profile });
 }
 
 /** A relay and nothing else. */
@@ -109,6 +139,8 @@ async function runMessaging(
   terminal: OuterTerminal,
   clock: Clock,
   log: Log,
+  profile: Profile,
+  agent: AgentSide | undefined,
 ): Promise<number> {
   const { repo, path, command, mode, tmux, settings, registry } = options;
   const instance = newToken(systemRandom);
@@ -145,6 +177,7 @@ async function runMessaging(
     },
     onRefusal: (target, reason) => notice(refusalText(target, reason, names())),
     onGate: (state) => link?.gateChanged(state),
+    onNotice: (found) => notice(screenNoticeText(found)),
   });
   const relay = new Relay({
     session,
@@ -182,11 +215,11 @@ async function runMessaging(
   } finally {
     // The terminal is the operator's again while the last messages go out.
     terminal.restore();
-    window.end();
+    await window.end();
     await spool.flush(FLUSH_MS);
     await link.close();
     await spool.close();
-    window.close();
+    await window.close();
     await notices.idle();
   }
 }
@@ -245,16 +278,9 @@ function knownNames(registry: Registry, notice: (text: string) => void): () => r
   };
 }
 
-const REFUSALS: Readonly<Record<string, string>> = {
-  body_empty: "the text is empty",
-  body_too_large: "the text is over 8192 bytes; put it in a file and send its path",
-  body_binary: "the text holds control characters",
-  body_not_utf8: "the text is not valid UTF-8",
-};
-
 function refusalText(target: string, reason: string, names: readonly string[]): string {
   if (reason !== "unknown_target") {
-    return `message to ${target} NOT sent: ${REFUSALS[reason] ?? reason}`;
+    return `message to ${target} NOT sent: ${REFUSAL_TEXTS[reason] ?? reason}`;
   }
   const like = nearest(target, names);
   const hint = like.length > 0 ? `; did you mean ${like.join(", ")}?` : "";

@@ -14,6 +14,11 @@ const mode = {
   brief: "How a message enters the program: typed and submitted, typed only, or held back",
 } as const;
 
+const launch = {
+  bare: flag("Run CMD as it is: without the flags and variables that its profile adds"),
+  profile: text("NAME", "Profile of CMD; by default its name decides (see tamq profile list)"),
+} as const;
+
 export const start = command<StartFlags, string[]>({
   brief: "Open one tmux window per repository and run a command in each",
   details:
@@ -24,10 +29,14 @@ whose window is already open is left alone. "start" may be left out: tamq --comm
 Inside tmux the windows are added to the current session; elsewhere a session "tamq" is made or
 reused, and shown when standard input is a terminal.
 
+An agent that a profile knows is started with the flags that its terminal needs to be read; they are
+printed, and --bare leaves them out.
+
 CMD is split into words as a shell would, and runs without one: for pipes, variables and the like
 write --command "sh -c '...'".`,
   usage: [
-    "--command CMD [--mode trigger|draft|hold] [--tmux-socket NAME] [--no-service] REPO...",
+    "--command CMD [--mode trigger|draft|hold] [--profile NAME] [--bare]\n" +
+    "             [--tmux-socket NAME] [--no-service] REPO...",
   ],
   examples: [
     { run: "tamq --command claude alpha beta", does: "two windows, an agent in each" },
@@ -40,6 +49,7 @@ write --command "sh -c '...'".`,
       mode,
       tmuxSocket: text("NAME", "Name of the tmux server (tmux -L); by default $TMUX, else default"),
       noService: flag("Open terminals only, without messages"),
+      ...launch,
     },
     aliases: { c: "command" },
     positional: { kind: "array", parameter: repoArgument, minimum: 1 },
@@ -49,7 +59,7 @@ write --command "sh -c '...'".`,
 
 export const broker = command<BrokerFlags, string[]>({
   brief: "Run a command in this tmux pane under a broker (what `start` puts into each window)",
-  usage: ["--repo REPO --cwd PATH --mode MODE [--no-service] -- CMD..."],
+  usage: ["--repo REPO --cwd PATH --mode MODE [--no-service] [--bare] [--profile NAME] -- CMD..."],
   examples: [
     { run: "tamq broker --repo alpha --cwd /src/alpha --mode trigger -- cat", does: "by hand" },
   ],
@@ -59,6 +69,7 @@ export const broker = command<BrokerFlags, string[]>({
       cwd: { ...text("PATH", "Folder of the repository"), optional: false },
       mode,
       noService: flag("Without messages"),
+      ...launch,
     },
     positional: {
       kind: "array",

@@ -11,6 +11,8 @@ export interface Foreground {
   readonly group: number | undefined;
   /** The window's own command is a shell: nothing is ever typed into it. */
   readonly windowShell: boolean;
+  /** Processes of the group among the worker's descendants; none when they cannot be seen. */
+  readonly members: readonly ProcessInfo[];
 }
 
 const SHELLS = new Set(
@@ -72,14 +74,15 @@ export function foreground(master: number, worker: number): Foreground {
   const own = describe(worker);
   const windowShell = own !== undefined && isShell(own);
   const group = foregroundGroup(master);
-  if (own === undefined || group === undefined) return { kind: "unknown", group, windowShell };
+  const unseen: Foreground = { kind: "unknown", group, windowShell, members: [] };
+  if (own === undefined || group === undefined) return unseen;
   // The group's leader is asked for by number too: it may have been started by another thread.
   const members = [...new Set([...descendants(worker), group])].map(describe)
     .filter((process) => process !== undefined && process.pgrp === group) as ProcessInfo[];
-  if (members.length === 0) return { kind: "unknown", group, windowShell };
-  if (members.some(isShell)) return { kind: "shell", group, windowShell };
+  if (members.length === 0) return unseen;
+  if (members.some(isShell)) return { kind: "shell", group, windowShell, members };
   const opaque = members.some(({ argv, command }) =>
     OPAQUE.has(command) || OPAQUE.has(baseName(argv[0] ?? ""))
   );
-  return { kind: opaque ? "unknown" : "program", group, windowShell };
+  return { kind: opaque ? "unknown" : "program", group, windowShell, members };
 }

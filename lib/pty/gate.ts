@@ -4,16 +4,16 @@
  */
 import type { Clock } from "../base/clock.ts";
 import type { Mode } from "../model/endpoint.ts";
+import type { Obstacle, OperatorLine } from "./agent.ts";
 import type { Foreground } from "./foreground.ts";
 import type { Profile } from "./profiles/plain.ts";
 
-export type GateReason =
-  | "worker_exited"
-  | "hold"
-  | "starting"
-  | "full_screen_program"
-  | "operator_typing"
-  | "foreground_unknown";
+/**
+ * `worker_exited`, `hold`, `starting`, `full_screen_program`, `operator_typing`,
+ * `foreground_unknown`; with an agent also `other_program`, `dialog_open`, `agent_busy` and
+ * `agent_unrecognised: <what is missing>`.
+ */
+export type GateReason = string;
 
 export interface GateState {
   readonly open: boolean;
@@ -25,11 +25,22 @@ export interface GateOptions {
   readonly profile: Profile;
   readonly mode: Mode;
   readonly alternateScreen: () => boolean;
-  readonly operator: { readonly dirty: boolean; readonly lastKey: number };
+  readonly operator: OperatorLine;
   readonly foreground: () => Foreground;
+  /** Where the window's profile is an agent's: it decides while it is at the terminal (B-08). */
+  readonly agent?: AgentView;
   readonly onChange: (state: GateState) => void;
 }
 
+/** What the gate needs of an agent. */
+export interface AgentView {
+  readonly knownAt: number | undefined;
+  atTerminal(front: Foreground): boolean;
+  obstacle(operator: OperatorLine): Obstacle | undefined;
+}
+
+/** Of {@link Obstacle}; not imported: a plain command loads nothing of agents. */
+const UNSETTLED = "screen_unsettled";
 /** How often a foreground that cannot be seen into is looked at again, milliseconds. */
 const FOREGROUND_RECHECK_MS = 1000;
 
@@ -73,7 +84,8 @@ export class Gate {
   /** Looks again; tells a change, and sets a timer when time alone will bring one. */
   touch(): void {
     const now = this.#o.clock.monotonic();
-    const { reason, due } = this.#evaluate(now);
+    const { reason, due, keep } = this.#evaluate(now);
+    if (keep) return this.#schedule(due);
     const state: GateState = reason === undefined ? { open: true } : { open: false, reason };
     if (state.open !== this.#state.open || state.reason !== this.#state.reason) {
       this.#state = state;
@@ -106,20 +118,34 @@ export class Gate {
     this.#cancel = undefined;
   }
 
-  #evaluate(now: number): { reason?: GateReason; due?: number } {
-    const { profile, operator } = this.#o;
+  /** `keep`: nothing can be said right now, what was said stands. */
+  #evaluate(now: number): { reason?: GateReason; due?: number; keep?: boolean } {
+    const { profile, operator, agent } = this.#o;
     if (this.#ended) return { reason: "worker_exited" };
     if (this.#o.mode === "hold") return { reason: "hold" };
     if (!this.#started) {
       const due = Math.min(
         this.#startedAt + profile.startupMaxMs,
         (this.#lastOutput ?? Infinity) + profile.startupQuietMs,
+        // An agent that works from the start on is never quiet.
+        (agent?.knownAt ?? Infinity) + profile.startupQuietMs,
       );
       if (now < due) return { reason: "starting", due };
       this.#started = true;
     }
+    if (agent !== undefined) {
+      const front = this.#o.foreground();
+      if (agent.atTerminal(front)) {
+        const found = agent.obstacle(operator);
+        return found?.reason === UNSETTLED ? { ...found, keep: true } : found ?? {};
+      }
+      if (front.kind !== "shell" && !front.windowShell) {
+        const reason = front.kind === "unknown" ? "foreground_unknown" : "other_program";
+        return { reason, due: now + FOREGROUND_RECHECK_MS };
+      }
+    }
     if (this.#o.alternateScreen()) return { reason: "full_screen_program" };
-    if (operator.dirty) return { reason: "operator_typing" };
+    if (operator.dirty || operator.cut) return { reason: "operator_typing" };
     const quiet = operator.lastKey + profile.operatorQuietMs;
     if (now < quiet) return { reason: "operator_typing", due: quiet };
     const front = this.#o.foreground();

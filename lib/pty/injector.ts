@@ -11,7 +11,7 @@ import type { Settlement } from "../protocol/schema.ts";
 import type { Termios } from "../pty_ffi.ts";
 import type { ExpectedEchoes } from "./echo.ts";
 import type { Foreground } from "./foreground.ts";
-import type { InputHold } from "./hold.ts";
+import { concat, type InputHold } from "./hold.ts";
 import type { ModeTracker } from "./modes.ts";
 import type { Profile } from "./profiles/plain.ts";
 import type { WriteResult } from "./write_queue.ts";
@@ -45,8 +45,13 @@ export interface InjectorOptions {
 const WRITE_MS = 2000;
 /** The operator's keys are held no longer than this. */
 const HOLD_MS = 500;
-/** The kernel's limit for a gathered line, terminator included; what is longer is cut off (B-10). */
-const MAX_CANONICAL = 4095;
+/**
+ * The kernel gathers at most 4,095 bytes of a line, terminator included, and drops the rest (B-10).
+ * The end-of-file character in mid-line hands over what was gathered, without a line end, and
+ * gathering begins anew; while the reader has not taken it, the kernel lets the rest wait.
+ */
+const MAX_GATHERED = 4000;
+const VEOF = 4;
 const LINE_BREAK = " ⏎ ";
 /** An escape sequence of the worker's under way is given this long to end before a display. */
 const SETTLE_MS = 500;
@@ -68,6 +73,12 @@ function outcomeOf(result: WriteResult, reason?: string): InjectionOutcome {
   return failed(result === "gone" ? "terminal_gone" : "terminal_not_read");
 }
 
+/** The envelope's lines; undefined when one holds what could drive a terminal. The service admits none. */
+export function safeLines(envelope: Envelope): string[] | undefined {
+  const lines = envelopeLines(envelope);
+  return lines.some((line) => CONTROL.test(line)) ? undefined : lines;
+}
+
 export class Injector {
   readonly #o: InjectorOptions;
   constructor(options: InjectorOptions) {
@@ -75,9 +86,8 @@ export class Injector {
   }
 
   async inject(envelope: Envelope): Promise<InjectionOutcome> {
-    const lines = envelopeLines(envelope);
-    // The service admits none; nothing that could drive a terminal gets past here in any case.
-    if (lines.some((line) => CONTROL.test(line))) return failed("body_binary", "message");
+    const lines = safeLines(envelope);
+    if (lines === undefined) return failed("body_binary", "message");
     if (this.#o.modes.alternateScreen) return failed("full_screen_program");
     const front = this.#o.foreground();
     if (front.windowShell || front.kind === "shell") return await this.#display(lines, front);
@@ -111,14 +121,19 @@ export class Injector {
   async #typeLine(lines: readonly string[], termios: Termios): Promise<InjectionOutcome> {
     const text = lines.join(LINE_BREAK);
     const bytes = encoder.encode(text);
-    if (bytes.length + 1 > MAX_CANONICAL) return failed("line_too_long", "message");
+    const pieces = gatheredPieces(bytes);
+    const push = termios.controls[VEOF]!;
+    if (pieces.length > 1 && (push === 0 || this.#o.mode === "draft")) {
+      return failed("line_too_long", "message"); // a draft must not reach the program in part
+    }
     // A printable character may be set as a control character (stty erase '#').
     const special = [...termios.controls].filter((code) => code > 0x20 && code < 0x7f);
     if (bytes.some((byte) => special.includes(byte))) return failed("special_character");
     if (this.#o.hold.active) return failed("busy");
     const enter = this.#o.mode === "draft" ? "" : termios.mapsReturn ? "\r" : "\n";
     this.#o.echoes.expect([text], this.#o.clock.monotonic());
-    const result = await this.#o.sendWorker(encoder.encode(text + enter), WRITE_MS);
+    const parts = pieces.flatMap((piece, i) => i === 0 ? [piece] : [Uint8Array.of(push), piece]);
+    const result = await this.#o.sendWorker(concat([...parts, encoder.encode(enter)]), WRITE_MS);
     return outcomeOf(result, lines.length > 1 ? "flattened" : undefined);
   }
 
@@ -171,4 +186,17 @@ export class Injector {
 /** Safe to print anywhere; tabs as spaces, so that a row has no other width than it shows. */
 function displayRow(line: string): string {
   return displaySafe(line.replaceAll("\t", "    "));
+}
+
+/** A line in pieces that the kernel gathers whole; none ends inside a character. */
+function gatheredPieces(bytes: Uint8Array): Uint8Array[] {
+  const pieces: Uint8Array[] = [];
+  let from = 0;
+  while (bytes.length - from > MAX_GATHERED) {
+    let end = from + MAX_GATHERED;
+    while ((bytes[end]! & 0xc0) === 0x80) end--;
+    pieces.push(bytes.subarray(from, end));
+    from = end;
+  }
+  return [...pieces, bytes.subarray(from)];
 }

@@ -20,6 +20,7 @@ import {
   PollSet,
   readFd,
   ringBell,
+  type TerminalSize,
 } from "../pty_ffi.ts";
 import type { Session } from "./session.ts";
 import type { OuterTerminal } from "./terminal.ts";
@@ -33,6 +34,8 @@ export interface RelayHooks {
   input(chunk: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer>;
   /** After those were passed on. */
   inputRelayed(): void;
+  /** The worker's terminal got this size. */
+  resized?(size: TerminalSize): void;
 }
 
 export interface RelayOptions {
@@ -122,7 +125,10 @@ export class Relay {
   }
 
   resize(): void {
-    this.#o.session.resize(this.#o.terminal.size);
+    const { session, terminal, hooks } = this.#o;
+    const size = terminal.size;
+    session.resize(size);
+    this.#observe(() => hooks.resized?.(size));
   }
 
   /** The terminal is gone or we are to stop: ends the worker's process group, in bounded time. */

@@ -177,6 +177,13 @@ export class AgentStatus {
     return seen.some((row) => wanted.includes(row)) ? this.#hold("part") : "no";
   }
 
+  /** Whether the operator's line holds `text` and nothing else. */
+  composerIs(text: string): boolean {
+    const composer = this.#source.settled ? this.#composer() : undefined;
+    if (composer === undefined || composer.empty) return false;
+    return withoutSpace(composer.rows.join("")) === withoutSpace(text);
+  }
+
   /** Call before injecting `text`: from here on `submissionSeen` tells what is new. */
   expectSubmission(text: string): void {
     const wanted = withoutSpace(text);

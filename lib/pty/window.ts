@@ -2,16 +2,18 @@
  * Everything between one worker's bytes and its messages: observes output and keys, decides the
  * gate, injects. Knows nothing of the service; its owner takes the blocks and hands in envelopes.
  */
-import { type Clock, within } from "../base/clock.ts";
+import { type Clock, pause, within } from "../base/clock.ts";
 import type { Mode } from "../model/endpoint.ts";
 import { type Envelope, parseAddress, unknownAddress } from "../model/envelope.ts";
 import type { Provenance } from "../model/message.ts";
-import { getSize, getTermios } from "../pty_ffi.ts";
+import { foregroundGroup, getSize, getTermios, type TerminalSize } from "../pty_ffi.ts";
+import type { Agent, OperatorLine } from "./agent.ts";
+import type { AgentInjector, AgentInjectorOptions } from "./agent_injector.ts";
 import { ExpectedEchoes } from "./echo.ts";
 import { type Foreground, foreground } from "./foreground.ts";
 import { Gate, type GateState } from "./gate.ts";
 import { InputHold } from "./hold.ts";
-import { type InjectionOutcome, Injector } from "./injector.ts";
+import { type InjectionOutcome, Injector, safeLines } from "./injector.ts";
 import { KeyTokens, type Token } from "./keys.ts";
 import { LinesObserver } from "./lines.ts";
 import { ModeTracker } from "./modes.ts";
@@ -19,11 +21,22 @@ import { Operator } from "./operator.ts";
 import { PromptRow } from "./prompt_row.ts";
 import type { Profile } from "./profiles/plain.ts";
 import type { Relay, RelayHooks } from "./relay.ts";
+import type { ScreenNotice } from "./screen.ts";
 import type { Session } from "./session.ts";
+
+/** The window's agent, and what writes to it; loaded before the worker starts. */
+export interface AgentSide {
+  readonly agent: Agent;
+  readonly injector: (options: Omit<AgentInjectorOptions, "agent">) => AgentInjector;
+}
 
 export interface WindowOptions {
   readonly clock: Clock;
   readonly profile: Profile;
+  /** Where the profile is an agent's. */
+  readonly agent?: AgentSide;
+  /** False: what the worker prints is not searched for messages. */
+  readonly observe?: boolean;
   readonly mode: Mode;
   readonly session: Session;
   /** Registered names as they are now; empty when the registry cannot be read. */
@@ -33,37 +46,49 @@ export interface WindowOptions {
   /** An addressed text that is not sent, and why. */
   readonly onRefusal: (target: string, reason: string) => void;
   readonly onGate: (state: GateState) => void;
+  /** What the observer of an agent's screen has to say beside refusals. */
+  readonly onNotice: (notice: Exclude<ScreenNotice, { target: string }>) => void;
 }
 
 /** How long a delivery waits for the gate that closed after the service looked, milliseconds. */
 const GATE_WAIT_MS = 10_000;
+/** A foreground of the same group is taken for the same programs for so long, milliseconds. */
+const FOREGROUND_MS = 500;
+/** After lost output an agent is asked to paint anew this often at most: painting may lose more. */
+const REPAINT_MS = 10_000;
 /** How long a shell may take to notice a window change, milliseconds; usually it takes one. */
 const REDRAW_MS = 50;
 
 export class WorkerWindow implements RelayHooks {
   readonly #o: WindowOptions;
-  readonly #echoes = new ExpectedEchoes();
+  readonly #echoes: ExpectedEchoes;
   readonly #modes = new ModeTracker();
   readonly #keys = new KeyTokens();
   readonly #hold = new InputHold(this.#keys);
   readonly #lines: LinesObserver;
   readonly #operator: Operator;
   readonly #injector: Injector;
+  readonly #agent: Agent | undefined;
+  readonly #agentInjector: AgentInjector | undefined;
   readonly gate: Gate;
   readonly #row = new PromptRow();
   #tokens: Token[] = [];
   #relay: Relay | undefined;
   #broken = false;
   #nextOutput: PromiseWithResolvers<boolean> | undefined;
+  #front: { readonly at: number; readonly seen: Foreground } | undefined;
+  #repaintedAt = -Infinity;
 
   constructor(options: WindowOptions) {
     this.#o = options;
+    const agent = this.#agent = options.agent?.agent;
+    this.#echoes = agent?.echoes ?? new ExpectedEchoes();
     const { clock, session, profile, mode } = options;
     const now = () => clock.monotonic();
     const front = () => this.#foreground();
     this.#operator = new Operator({
       now,
-      hidden: () => this.#modes.alternateScreen,
+      hidden: () => this.#modes.alternateScreen && agent?.status.promptEmpty() === undefined,
       secret: () => readsSecret(session.master),
       onLine: (line) => this.#operatorLine(line),
       onUncertainAddress: () => this.#echoes.expectUnknownAddress(now()),
@@ -81,25 +106,32 @@ export class WorkerWindow implements RelayHooks {
         const { kind, windowShell } = front();
         return windowShell || kind === "shell";
       },
-      onBlock: ({ target, body }) => options.onMessage(target, body, "worker"),
-      onRefusal: ({ target, reason }) => options.onRefusal(target, reason),
+      onBlock: ({ target, body }) => this.#block(target, body),
+      onRefusal: ({ target, reason }) => {
+        if (options.observe !== false) options.onRefusal(target, reason);
+      },
     });
     const operator = this.#operator, keys = this.#keys;
+    const line: OperatorLine = {
+      get dirty() {
+        return operator.dirty;
+      },
+      get cut() {
+        return !keys.boundary;
+      },
+      get lastKey() {
+        return operator.lastKey;
+      },
+    };
     this.gate = new Gate({
       clock,
       profile,
       mode,
       alternateScreen: () => this.#modes.alternateScreen,
-      operator: {
-        get dirty() {
-          return operator.dirty || !keys.boundary;
-        },
-        get lastKey() {
-          return operator.lastKey;
-        },
-      },
-      foreground: front,
+      operator: line,
+      foreground: () => this.#recentForeground(),
       onChange: options.onGate,
+      ...(agent === undefined ? {} : { agent }),
     });
     this.#injector = new Injector({
       clock,
@@ -115,6 +147,22 @@ export class WorkerWindow implements RelayHooks {
       sendTerminal: (bytes, ms) => this.#relay!.sendTerminal(bytes, ms),
       redraw: () => this.#redraw(),
     });
+    this.#agentInjector = options.agent?.injector({
+      clock,
+      mode,
+      hold: this.#hold,
+      operator: line,
+      foreground: front,
+      sendWorker: (bytes, ms, tail) => this.#relay!.sendWorker(bytes, ms, tail),
+      pushWorker: (bytes) => this.#relay!.pushWorker(bytes),
+    });
+    agent?.bind({
+      onBlock: ({ target, body }) => this.#block(target, body),
+      onNotice: (notice) => this.#notice(notice),
+      onStatus: () => this.gate.touch(),
+      answer: (bytes) => this.#relay?.pushWorker(bytes),
+      foreground: front,
+    });
   }
 
   /** Call once, before anything is injected. */
@@ -126,7 +174,11 @@ export class WorkerWindow implements RelayHooks {
     const hidden = this.#modes.alternateScreen;
     this.#nextOutput?.resolve(true);
     this.#row.feed(chunk);
-    this.#lines.feed(chunk);
+    if (this.#agent === undefined) this.#lines.feed(chunk);
+    else {
+      this.#modes.feed(chunk);
+      this.#agent.observer.push(chunk);
+    }
     if (this.gate.starting) this.gate.output();
     else if (hidden !== this.#modes.alternateScreen) this.gate.touch();
   }
@@ -142,6 +194,10 @@ export class WorkerWindow implements RelayHooks {
     this.gate.touch();
   }
 
+  resized(size: TerminalSize): void {
+    this.#agent?.observer.resize(size);
+  }
+
   /** One attempt to put a message into the terminal; waits, bounded, for the gate. */
   async deliver(envelope: Envelope): Promise<InjectionOutcome> {
     if (this.#broken || this.#relay === undefined) {
@@ -149,24 +205,77 @@ export class WorkerWindow implements RelayHooks {
     }
     const gate = this.gate.state.open ? this.gate.state : await this.gate.whenOpen(GATE_WAIT_MS);
     if (!gate.open) return { outcome: "failed", reason: gate.reason!, scope: "target" };
-    return await this.#injector.inject(envelope);
+    if (this.#agent === undefined) return await this.#injector.inject(envelope);
+    const front = this.#foreground();
+    if (this.#agent.atTerminal(front)) {
+      const lines = safeLines(envelope);
+      if (lines === undefined) {
+        return { outcome: "failed", reason: "body_binary", scope: "message" };
+      }
+      return await this.#agentInjector!.inject(envelope.message_id, lines);
+    }
+    // A shell, that the agent was started from or ended to, is shown the message (B-16).
+    if (front.kind === "shell" || front.windowShell) return await this.#injector.inject(envelope);
+    return { outcome: "failed", reason: "other_program", scope: "target" };
   }
 
   /** The worker ended: its block is complete, and nothing is injected any more (B-12). */
-  end(): void {
-    if (!this.#broken) this.#lines.end();
+  async end(): Promise<void> {
     this.gate.end();
+    if (this.#broken) return;
+    if (this.#agent === undefined) this.#lines.end();
+    else await this.#agent.end();
   }
 
   /** After an error of our own: no observation, no injection; held keys are let go. */
   degrade(): void {
     this.#broken = true;
     this.gate.end();
+    void this.#agent?.close();
     if (this.#hold.active) this.#relay?.pushWorker(this.#hold.end());
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.gate.close();
+    await this.#agent?.close();
+  }
+
+  #block(target: string, body: string): void {
+    if (this.#o.observe !== false) this.#o.onMessage(target, body, "worker");
+  }
+
+  #notice(notice: ScreenNotice): void {
+    if ("target" in notice) {
+      if (this.#o.observe !== false) this.#o.onRefusal(notice.target, notice.reason);
+      return;
+    }
+    this.#o.onNotice(notice);
+    if (notice.kind === "gap") void this.#repaint();
+  }
+
+  /** For the gate, which looks often: the walk over the processes is remembered for a moment. */
+  #recentForeground(): Foreground {
+    const now = this.#o.clock.monotonic();
+    const group = foregroundGroup(this.#o.session.master);
+    if (this.#front?.seen.group !== group || now - this.#front!.at >= FOREGROUND_MS) {
+      this.#front = { at: now, seen: this.#foreground() };
+    }
+    return this.#front!.seen;
+  }
+
+  /** Output was lost: a window change has an agent paint its screen whole. */
+  async #repaint(): Promise<void> {
+    const { session, clock } = this.#o;
+    const now = clock.monotonic();
+    const size = getSize(session.master);
+    if (size === undefined || now - this.#repaintedAt < REPAINT_MS) return;
+    if (!this.#agent!.atTerminal(this.#foreground())) return;
+    this.#repaintedAt = now;
+    const less = { ...size, rows: Math.max(2, size.rows - 1) };
+    session.resize(less);
+    this.resized(less);
+    await pause(clock, REDRAW_MS);
+    this.#relay?.resize();
   }
 
   #foreground(): Foreground {

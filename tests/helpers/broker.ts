@@ -28,6 +28,7 @@ export interface TestBrokerOptions {
   service?: boolean;
   names?: string[];
   terminal?: TestTerminal;
+  profile?: string;
 }
 
 /** Runs `body` with a broker of repository `alpha`; afterwards the terminal goes away and it ends. */
@@ -64,6 +65,7 @@ export async function brokerOptions(
     tmux: { server_pid: Deno.pid, session: "test", window_id: "@1", pane_id: "" },
     settings: await loadSettings((name) => env[name]),
     service: options.service ?? true,
+    ...(options.profile === undefined ? {} : { profile: options.profile }),
     registry: registryOf(...options.names ?? ["alpha", "beta", "gamma"]),
     terminal: { stdin: terminal.slave, stdout: terminal.slave },
   };

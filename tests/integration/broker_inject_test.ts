@@ -58,22 +58,47 @@ Deno.test("[B-09] an editor without bracketed paste gets one line", () =>
     });
   }));
 
-Deno.test("[B-10] a line over the kernel's limit is refused whole; one at the limit is complete", () =>
-  withTempDir((dir) =>
-    withAttached(
-      { command: ["sh", "-c", 'read -r a; echo "got ${#a}"; read -r a; echo "[$a]"; read x'], dir },
-      async ({ service, terminal }) => {
+/** Each prints the length of a line in bytes, then the next line. */
+const LINE_READERS: Record<string, string[]> = {
+  "bash read": ["bash", "-c", 'LC_ALL=C; IFS= read -r a; echo "got ${#a}"; read -r a; echo "[$a]"'],
+  "dash read": ["dash", "-c", 'IFS= read -r a; printf %s "$a" | wc -c; read -r a; echo "[$a]"'],
+  python: [
+    "python3",
+    "-c",
+    "import sys; r = sys.stdin.readline\n" +
+    "print('got', len(r().encode()) - 1); print('[' + r()[:-1] + ']')",
+  ],
+  cat: ["sh", "-c", 'stty -echo; echo UP; cat | { IFS= read -r a; echo "got ${#a}"; cat; }'],
+};
+for (const [name, command] of Object.entries(LINE_READERS)) {
+  Deno.test(`[B-10] ${name}: a line of 8 KiB reaches a canonical reader complete`, () =>
+    withTempDir((dir) =>
+      withAttached({ command, dir }, async ({ service, terminal }) => {
         const label = "From:beta: ".length;
-        const refused = await service.deliver("x".repeat(4095 - label));
-        assert.deepEqual(outcome(refused), ["failed", "line_too_long", "message"]);
-        const most = await service.deliver("x".repeat(4094 - label));
-        assert.deepEqual(outcome(most), ["written", undefined, undefined]);
-        await terminal.until("got 4094");
+        const body = "x".repeat(8192 - 600) + "日本".repeat(100);
+        assert.equal(new TextEncoder().encode(body).length, 8192);
+        if (name === "cat") await terminal.until("UP");
+        assert.deepEqual(outcome(await service.deliver(body)), ["written", undefined, undefined]);
+        await terminal.until(String(8192 + label));
         await service.deliver("after");
-        await terminal.until("[From:beta: after]");
-      },
-    )
-  ));
+        await terminal.until(/\[?From:beta: after\]?/);
+      })
+    ));
+}
+
+Deno.test("[B-10] without an end-of-file character a long line is refused whole", () =>
+  withTempDir((dir) => {
+    const script = 'stty eof undef; echo UP; while read -r a; do echo "got ${#a}"; done';
+    return withAttached({ command: ["sh", "-c", script], dir }, async ({ service, terminal }) => {
+      await terminal.until("UP");
+      const label = "From:beta: ".length;
+      const refused = await service.deliver("x".repeat(4001 - label));
+      assert.deepEqual(outcome(refused), ["failed", "line_too_long", "message"]);
+      const most = await service.deliver("x".repeat(4000 - label));
+      assert.deepEqual(outcome(most), ["written", undefined, undefined]);
+      await terminal.until("got 4000");
+    });
+  }));
 
 Deno.test("[B-10] lines for a reader that is busy wait in the kernel; none is lost", () =>
   withTempDir(async (dir) => {

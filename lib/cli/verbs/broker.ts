@@ -13,6 +13,8 @@ export interface BrokerFlags {
   readonly cwd: string;
   readonly mode: Mode;
   readonly noService?: boolean;
+  readonly bare?: boolean;
+  readonly profile?: string;
 }
 
 const broker: Verb<BrokerFlags, string[]> = async function (flags, ...command) {
@@ -31,6 +33,8 @@ const broker: Verb<BrokerFlags, string[]> = async function (flags, ...command) {
     tmux: await paneFacts(new Tmux({ path: server.path }), pane),
     settings: await loadSettings(this.env),
     service: flags.noService !== true,
+    bare: flags.bare === true,
+    ...(flags.profile === undefined ? {} : { profile: flags.profile }),
     registry: gitaRegistry(this.env),
   });
 };

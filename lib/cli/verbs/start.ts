@@ -8,6 +8,7 @@ import { loadSettings, type Settings } from "../../config.ts";
 import { gitaRegistry } from "../../gita.ts";
 import { endpointId, type Mode } from "../../model/endpoint.ts";
 import type { Repository } from "../../model/ports.ts";
+import { launchFor } from "../../launch.ts";
 import { startDetached } from "../../service_control.ts";
 import type { Tmux } from "../../tmux/client.ts";
 import { discard, endedAtOnce, openWindow, repoWindows } from "../../tmux/windows.ts";
@@ -25,6 +26,8 @@ export interface StartFlags {
   readonly mode: Mode;
   readonly tmuxSocket?: string;
   readonly noService?: boolean;
+  readonly bare?: boolean;
+  readonly profile?: string;
 }
 
 /** A broker loads its program, attaches and is listed within a second; ten cover a loaded machine. */
@@ -38,6 +41,17 @@ const start: Verb<StartFlags, string[]> = async function (flags, ...names) {
   const repos = requireRepositories(gitaRegistry(this.env), names);
   requireCommand(words[0]!, this.env, repos.map((repo) => repo.path));
   const surroundings = await chooseServer(this.env, flags.tmuxSocket);
+  const server = await serverEnvironment(surroundings.tmux);
+  const { profile, launch } = await launchFor(
+    { command: words, profile: flags.profile, bare: flags.bare },
+    settings,
+    // What the broker will find: the server's environment and what is passed beside it.
+    (name) => server.has(name) ? "set" : this.env(name),
+  );
+  if (launch.added.length > 0) {
+    const added = launch.added.map(quoteWord).join(" ");
+    this.out(`profile ${profile.name} adds: ${added} (--bare leaves it out)`);
+  }
 
   if (flags.noService) {
     this.err("tamq: warning: --no-service: these windows neither send nor receive messages");
@@ -97,6 +111,8 @@ async function open(
       "--mode",
       flags.mode,
       ...flags.noService ? ["--no-service"] : [],
+      ...flags.bare ? ["--bare"] : [],
+      ...flags.profile === undefined ? [] : [`--profile=${flags.profile}`],
       "--",
       ...words,
     ]);

@@ -1,0 +1,40 @@
+/** Which profile a window gets and what that adds to its command (E-05), the same for `start` and broker. */
+import type { Env, Settings } from "./config.ts";
+import {
+  type Launch,
+  launchWith,
+  loadUserProfiles,
+  profileFor,
+  profileNamed,
+} from "./pty/profiles/catalog.ts";
+import type { Profile } from "./pty/profiles/plain.ts";
+import type { AgentProfile } from "./pty/profiles/schema.ts";
+
+export interface LaunchWish {
+  readonly command: readonly string[];
+  /** Name of a profile; by default the command decides. */
+  readonly profile?: string;
+  /** Nothing is added to the command. */
+  readonly bare?: boolean;
+}
+
+/** The operator's own profiles lie beside the configuration file. */
+export function profileDirectory(settings: Pick<Settings, "configFile">): string {
+  return `${settings.configFile.slice(0, settings.configFile.lastIndexOf("/"))}/profiles`;
+}
+
+/** Throws `profile_invalid`, `profile_unreadable` and `profile_unknown`. */
+export async function launchFor(
+  wish: LaunchWish,
+  settings: Pick<Settings, "configFile">,
+  environment: Env,
+): Promise<{ profile: Profile | AgentProfile; launch: Launch }> {
+  const own = await loadUserProfiles(profileDirectory(settings));
+  const profile = wish.profile === undefined
+    ? await profileFor(wish.command, own)
+    : await profileNamed(wish.profile, own);
+  const launch = wish.bare
+    ? { argv: wish.command, env: {}, added: [] }
+    : launchWith(profile, wish.command, environment);
+  return { profile, launch };
+}
