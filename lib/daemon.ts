@@ -12,6 +12,7 @@ import { brokerProcesses } from "./broker_process.ts";
 import type { Settings } from "./config.ts";
 import { createHandlers, type ServiceIdentity } from "./handlers.ts";
 import { historyAdvisory } from "./history_advisory.ts";
+import { refuseNetwork } from "./ipc/filesystem.ts";
 import { ensureStateDir } from "./ipc/state_dir.ts";
 import type { Registry } from "./model/ports.ts";
 import { Queue } from "./queue.ts";
@@ -57,6 +58,7 @@ export interface ServiceOptions {
 export async function runService(options: ServiceOptions): Promise<void> {
   const { settings, mode } = options;
   try {
+    if (!settings.allowNetworkState) refuseNetwork(settings.stateDir);
     ensureStateDir(settings.stateDir);
     using output = logOutput(options);
     logDeath(output.log);

@@ -6,6 +6,7 @@ import { selfCommand } from "./base/self.ts";
 import { call, findSocket } from "./client.ts";
 import type { Settings } from "./config.ts";
 import { endProcess, launchDetached, startTimeout } from "./detached.ts";
+import { refuseNetwork } from "./ipc/filesystem.ts";
 import { tryLockFile } from "./ipc/lock.ts";
 import { ensureStateDir } from "./ipc/state_dir.ts";
 import { liveHolder, readHolder } from "./socket.ts";
@@ -48,6 +49,7 @@ export async function startDetached(
 ): Promise<Started> {
   const clock = options.clock ?? systemClock;
   const end = clock.monotonic() + (options.timeoutMs ?? START_MS);
+  if (!settings.allowNetworkState) refuseNetwork(settings.stateDir);
   ensureStateDir(settings.stateDir);
   for (;;) {
     const running = await pingPid(findSocket(settings), clock);

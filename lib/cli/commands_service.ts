@@ -46,6 +46,21 @@ part is well, 1 when a part is not, 3 when the service does not answer.`,
   load: () => late("cli/verbs/status"),
 });
 
+export const doctor = command<JsonFlag, []>({
+  brief: "Check the whole set-up and say how to mend what is wrong",
+  details:
+    `Looks at the configuration, tmux, gita and its registry, the state directory and what lies in it,
+the socket, the service, the database and the shell. Changes nothing. The exit status is 1 when
+something keeps messages from working; warnings and hints do not count.`,
+  usage: ["[--json]"],
+  examples: [
+    { run: "tamq doctor", does: "when something does not work" },
+    { run: "tamq doctor --json", does: "one object, for programs" },
+  ],
+  parameters: { flags: { json } },
+  load: () => late("cli/verbs/doctor"),
+});
+
 export const ping = command<JsonFlag, []>({
   brief: "Ask the service for a sign of life; the exit status says it",
   usage: ["[--json]"],

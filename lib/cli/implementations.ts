@@ -15,6 +15,7 @@ export const IMPLEMENTATIONS = {
   "cli/verbs/cancel": () => import("./verbs/cancel.ts"),
   "cli/verbs/completion": () => import("./verbs/completion.ts"),
   "cli/verbs/db_version": () => import("./verbs/db_version.ts"),
+  "cli/verbs/doctor": () => import("./verbs/doctor.ts"),
   "cli/verbs/endpoints": () => import("./verbs/endpoints.ts"),
   "cli/verbs/export": () => import("./verbs/export.ts"),
   "cli/verbs/guide": () => import("./verbs/guide.ts"),

@@ -17,7 +17,7 @@ export const GROUPS: readonly (readonly [string, readonly string[]])[] = [
   ["Messages", ["send", "history", "message", "ack", "retry", "cancel"]],
   ["Control", ["allow", "unblock", "pause", "resume", "release"]],
   ["History", ["export", "replay", "purge"]],
-  ["Service", ["serve", "stop", "ping", "status", "db-version"]],
+  ["Service", ["serve", "stop", "ping", "status", "doctor", "db-version"]],
   ["Coordination", ["hub"]],
   ["Help", ["guide", "help", "completion"]],
 ];
@@ -51,6 +51,7 @@ export const COMMANDS: Readonly<Record<string, AnyCommand>> = Object.assign(
     stop: service.stop,
     ping: service.ping,
     status: service.status,
+    doctor: service.doctor,
     "db-version": service.dbVersion,
     guide: explain.guide,
     help: explain.help,

@@ -1,0 +1,70 @@
+/** `tamq doctor`: looks at the whole set-up and says how to mend what is wrong with it. */
+import { loadSettings, type Settings } from "../../config.ts";
+import { DEFAULT_PROFILE } from "../../model/policy.ts";
+import type { Verb } from "../command.ts";
+import type { CliContext } from "../context.ts";
+import { failed, type Finding, guarded, ok, problem } from "../doctor/finding.ts";
+import { checkService } from "../doctor/service.ts";
+import { checkDatabase, checkSocket, checkSpool, checkStateDir } from "../doctor/state.ts";
+import { checkCompletion, checkGita, checkTmux } from "../doctor/tools.ts";
+import { EXIT } from "../exit_codes.ts";
+import { table } from "../render.ts";
+import { displaySafe } from "../../base/display.ts";
+import type { JsonFlag } from "./service.ts";
+
+const WORDS = { ok: "ok", hint: "hint", warning: "warning", problem: "PROBLEM" } as const;
+
+const doctor: Verb<JsonFlag> = async function ({ json }) {
+  const findings = await examine(this);
+  const sound = findings.every((finding) => finding.level !== "problem");
+  if (json) this.out(JSON.stringify({ ok: sound, findings }));
+  else {
+    this.out(table(findings.map(({ check, level, detail }) => [WORDS[level], check, detail])));
+    const mend = findings.filter((finding) => finding.remedy !== null);
+    if (mend.length > 0) this.out("");
+    for (const { check, level, remedy } of mend) {
+      this.out(displaySafe(`${WORDS[level]} ${check}: ${remedy}`));
+    }
+  }
+  return sound ? EXIT.ok : EXIT.failure;
+};
+export default doctor;
+
+async function examine(context: CliContext): Promise<Finding[]> {
+  const { env, clock } = context;
+  const found: Finding[] = [];
+  let settings: Settings | undefined;
+  try {
+    settings = await loadSettings(env);
+    found.push(configuration(settings));
+  } catch (error) {
+    found.push(failed("configuration", error));
+  }
+  found.push(...await guarded("tmux", checkTmux));
+  found.push(...await guarded("registry", () => checkGita(env)));
+  if (settings !== undefined) {
+    const { socket, spoolDir } = settings;
+    found.push(...await guarded("state directory", () => checkStateDir(settings)));
+    found.push(...await guarded("socket", () => checkSocket(socket)));
+    const service = await checkService(settings);
+    found.push(...service.findings);
+    found.push(...await guarded("database", () => checkDatabase(settings, clock)));
+    found.push(...await guarded("spool", () => checkSpool(spoolDir, service.windows)));
+  }
+  found.push(...await guarded("completion", () => checkCompletion(env)));
+  return found;
+}
+
+function configuration(settings: Settings): Finding {
+  const { configFile, configured, policyProfile, profiles } = settings;
+  if (policyProfile !== DEFAULT_PROFILE.name && !Object.hasOwn(profiles, policyProfile)) {
+    const names = [DEFAULT_PROFILE.name, ...Object.keys(profiles)].join(", ");
+    return problem(
+      "configuration",
+      `there is no policy profile "${policyProfile}"`,
+      `choose one of ${names}, or define it in ${configFile}`,
+    );
+  }
+  const profile = `policy profile ${policyProfile}`;
+  return ok("configuration", configured ? `${configFile}, ${profile}` : `defaults, ${profile}`);
+}
