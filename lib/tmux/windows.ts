@@ -23,6 +23,8 @@ export interface RepoWindow {
   readonly otherPanes: number;
   /** The broker's pane, if it still shows with nothing running in it. */
   readonly deadPane: string | undefined;
+  /** What the live broker runs. */
+  readonly command: readonly string[];
 }
 
 /** Where new windows go: an existing session by id, or one to be made. */
@@ -69,13 +71,16 @@ export async function repoWindows(tmux: Tmux): Promise<RepoWindow[]> {
   return [...windows].map(([windowId, { repo, brokerPane, panes }]) => {
     const pane = panes.get(brokerPane);
     const others = [...panes].filter(([id, one]) => id !== brokerPane && !one.dead).length;
-    const found = pane === undefined || pane.dead ? "nothing" : occupant(pane.pid);
+    const { found, command = [] } = pane === undefined || pane.dead
+      ? { found: "nothing" }
+      : occupant(pane.pid);
     return {
       repo,
       windowId,
       live: found === "broker",
       otherPanes: others + (found === "other" ? 1 : 0),
       deadPane: pane !== undefined && found === "nothing" ? brokerPane : undefined,
+      command,
     };
   });
 }
@@ -98,14 +103,18 @@ function decode(encoded: string | undefined): string | undefined {
  * tmux runs the broker without a shell, so the pane's process is the broker, unless respawned. The
  * process table is asked, since tmux may take a while to notice that a pane's process has ended.
  */
-function occupant(pid: number): "broker" | "other" | "nothing" {
+function occupant(
+  pid: number,
+): { found: "broker" | "other" | "nothing"; command?: readonly string[] } {
   const process = describe(pid);
-  if (process === undefined) return "nothing";
+  if (process === undefined) return { found: "nothing" };
   // Between fork and exec the new process still looks like the server.
-  if (process.command.startsWith("tmux: server")) return "broker";
+  if (process.command.startsWith("tmux: server")) return { found: "broker" };
   const { argv } = process;
   const verb = argv.indexOf("broker");
-  return verb > 0 && argv[verb + 1]?.startsWith("--repo=") === true ? "broker" : "other";
+  if (verb <= 0 || argv[verb + 1]?.startsWith("--repo=") !== true) return { found: "other" };
+  const dashes = argv.indexOf("--", verb);
+  return { found: "broker", command: dashes < 0 ? [] : argv.slice(dashes + 1) };
 }
 
 /** The session that windows of this repository go to when we run outside of the server. */
@@ -156,18 +165,14 @@ export async function openWindow(
     // Unmarked, nobody would find it again.
     const { code } = await tmux.attempt("kill-window", "-t", windowId);
     if (code === 0) throw error;
-    throw endedAtOnce(opening.repo);
+    throw new TamqError(
+      "FAILED_PRECONDITION",
+      "window_ended",
+      `the window of "${opening.repo}" closed at once`,
+      { cause: error },
+    );
   }
   return { windowId, sessionId };
-}
-
-export function endedAtOnce(repo: string): TamqError {
-  return new TamqError(
-    "FAILED_PRECONDITION",
-    "window_ended",
-    `the window of "${repo}" closed before it was attached`,
-    { hint: "run the command by hand in that folder to see why it ends" },
-  );
 }
 
 function encode(repo: string): string {

@@ -113,7 +113,11 @@ Deno.test("[E-05, E-02, L-01] start opens what is missing, says what it runs, an
     "--command",
     "sh -c 'cat; :'",
   ]);
-  assert.match(second, /^alpha: already open \(window @\d+\)\nbeta: runs sh -c 'cat; :' \(window/);
+  assert.match(
+    second,
+    /^alpha: already open \(window @\d+\); it runs cat, and sh -c 'cat; :' was not started\nbeta: runs sh -c 'cat; :' \(window/,
+  );
+  assert.match(await world.open("cat", "alpha"), /^alpha: already open \(window @\d+\)\n/);
   assert.equal(await world.window("alpha"), window);
   assert.deepEqual((await marks(world)).sort(), ["alpha", "beta"]);
   assert.equal(await world.mustTamq(["who"]), "alpha\nbeta\n");
@@ -213,12 +217,14 @@ Deno.test("[E-06] --no-service opens terminals with a visible warning and starts
 Deno.test("[E-05] a command that ends at once is reported, not left as an open window", async () => {
   await using world = await World.create(["alpha"]);
   await world.tmux("new-session", "-d", "-s", "keep");
-  const result = await world.tamq(["--command", "false", "alpha"]);
+  const result = await world.tamq(["--command", "sh -c 'exit 4'", "alpha"]);
   // Attached for an instant or never: either way the window is gone and can be opened again.
-  assert.ok(
-    result.code === 0 || /closed before it was attached/.test(result.stderr),
-    result.stderr,
-  );
+  if (result.code !== 0) {
+    assert.match(
+      result.stderr,
+      /^tamq: sh -c 'exit 4' ended within a moment, and the window of "alpha" closed with it\nhint: .*: cd \S+\/alpha && sh -c 'exit 4'\n$/,
+    );
+  }
   await world.until("the window to be gone", async () => (await marks(world)).length === 0);
   assert.match(await world.open("cat", "alpha"), /alpha: runs cat/);
 });

@@ -11,7 +11,7 @@ import type { Repository } from "../../model/ports.ts";
 import { launchFor } from "../../launch.ts";
 import { startDetached } from "../../service_control.ts";
 import type { Tmux } from "../../tmux/client.ts";
-import { discard, endedAtOnce, openWindow, repoWindows } from "../../tmux/windows.ts";
+import { discard, openWindow, type RepoWindow, repoWindows } from "../../tmux/windows.ts";
 import type { Verb } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { requireCommand } from "../find_command.ts";
@@ -66,7 +66,7 @@ const start: Verb<StartFlags, string[]> = async function (flags, ...names) {
   );
   await this.flush();
   if (!flags.noService) {
-    await waitAttached(this, settings, surroundings.tmux, repos, opened.windows);
+    await waitAttached(this, settings, surroundings.tmux, repos, opened.windows, words);
   }
   return await attachTerminal(
     this,
@@ -100,7 +100,9 @@ async function open(
     const live = own.find((window) => window.live);
     if (live !== undefined) {
       windows.set(name, live.windowId);
-      context.out(`${displaySafe(name)}: already open (window ${live.windowId})`);
+      context.out(
+        displaySafe(`${name}: already open (window ${live.windowId})${other(live, words)}`),
+      );
       continue;
     }
     const argv = selfCommand([
@@ -116,7 +118,10 @@ async function open(
       "--",
       ...words,
     ]);
-    const made = await openWindow(tmux, place, { repo: name, argv, env });
+    const made = await openWindow(tmux, place, { repo: name, argv, env }).catch((error) => {
+      const ended = error instanceof TamqError && error.reason === "window_ended";
+      throw ended ? endedAtOnce({ name, path }, words) : error;
+    });
     place = { kind: "session", sessionId: made.sessionId };
     windows.set(name, made.windowId);
     for (const dead of own) await discard(tmux, dead);
@@ -141,8 +146,15 @@ async function waitAttached(
   tmux: Tmux,
   repos: readonly Repository[],
   windows: ReadonlyMap<string, string>,
+  words: readonly string[],
 ): Promise<void> {
   const { clock } = context;
+  const requireLive = async (some: readonly Repository[]) => {
+    const live = (await repoWindows(tmux)).filter((one) => one.live).map((one) => one.windowId);
+    for (const repo of some) {
+      if (!live.includes(windows.get(repo.name)!)) throw endedAtOnce(repo, words);
+    }
+  };
   const end = clock.monotonic() + ATTACH_MS;
   const missing = new Set(repos.map((repo) => repo.name));
   let trouble: unknown;
@@ -157,13 +169,9 @@ async function waitAttached(
     } catch (error) {
       trouble = error; // perhaps just being restarted
     }
-    if (missing.size === 0) return;
-    if (round % 4 === 3) {
-      const live = (await repoWindows(tmux)).filter((one) => one.live).map((one) => one.windowId);
-      for (const name of missing) {
-        if (!live.includes(windows.get(name)!)) throw endedAtOnce(name);
-      }
-    }
+    // Attached is not alive: a command that fails at once is caught here, as far as one look can.
+    if (missing.size === 0) return await requireLive(repos);
+    if (round % 4 === 3) await requireLive(repos.filter(({ name }) => missing.has(name)));
     if (clock.monotonic() >= end) break;
     await pause(clock, POLL_MS);
   }
@@ -174,5 +182,23 @@ async function waitAttached(
     "attach_timeout",
     `no messages yet for ${names}: not attached within ${ATTACH_MS / 1000} seconds${why}`,
     { hint: "the window says why; see also: tamq status" },
+  );
+}
+
+/** What an open window runs, when that is not what was asked for. */
+function other(window: RepoWindow, words: readonly string[]): string {
+  const same = window.command.length === 0 || window.command.join("\0") === words.join("\0");
+  if (same) return "";
+  const runs = window.command.map(quoteWord).join(" ");
+  return `; it runs ${runs}, and ${words.map(quoteWord).join(" ")} was not started`;
+}
+
+function endedAtOnce(repo: Repository, words: readonly string[]): TamqError {
+  const command = words.map(quoteWord).join(" ");
+  return new TamqError(
+    "FAILED_PRECONDITION",
+    "window_ended",
+    `${command} ended within a moment, and the window of "${repo.name}" closed with it`,
+    { hint: `see why by running it there: cd ${quoteWord(repo.path)} && ${command}` },
   );
 }
