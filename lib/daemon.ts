@@ -59,8 +59,9 @@ export async function runService(options: ServiceOptions): Promise<void> {
   const { settings, mode } = options;
   try {
     if (!settings.allowNetworkState) refuseNetwork(settings.stateDir);
-    ensureStateDir(settings.stateDir);
+    const tightened = ensureStateDir(settings.stateDir) !== undefined;
     using output = logOutput(options);
+    if (tightened) output.log.warn("state_dir.tightened", { mode: "0700" });
     logDeath(output.log);
     await new Service(options, output.log).run();
   } catch (error) {

@@ -2,6 +2,7 @@
 import { displaySafe } from "../../base/display.ts";
 import type { Level } from "../../base/log.ts";
 import { loadSettings } from "../../config.ts";
+import { ensureStateDir } from "../../ipc/state_dir.ts";
 import type { Verb } from "../command.ts";
 import { usageError } from "../errors.ts";
 import { VERSION } from "../version.ts";
@@ -19,6 +20,8 @@ const serve: Verb<ServeFlags> = async function (flags) {
     throw usageError("--quiet and --verbose exclude each other", "give one of them");
   }
   const settings = await loadSettings(this.env);
+  const tightened = ensureStateDir(settings.stateDir);
+  if (tightened !== undefined) this.err(`tamq: ${displaySafe(tightened)}`);
   if (flags.detach) {
     const { startDetached } = await import("../../service_control.ts");
     const { started, pid, advisory } = await startDetached(settings);

@@ -6,6 +6,7 @@ import { selfCommand } from "../../base/self.ts";
 import { call, findSocket } from "../../client.ts";
 import { loadSettings, type Settings } from "../../config.ts";
 import { gitaRegistry } from "../../gita.ts";
+import { ensureStateDir } from "../../ipc/state_dir.ts";
 import { endpointId, type Mode } from "../../model/endpoint.ts";
 import type { Repository } from "../../model/ports.ts";
 import { launchFor } from "../../launch.ts";
@@ -41,6 +42,8 @@ const start: Verb<StartFlags, string[]> = async function (flags, ...names) {
   const repos = requireRepositories(gitaRegistry(this.env), names);
   requireCommand(words[0]!, this.env, repos.map((repo) => repo.path));
   const surroundings = await chooseServer(this.env, flags.tmuxSocket);
+  const tightened = ensureStateDir(settings.stateDir);
+  if (tightened !== undefined) this.err(`tamq: ${displaySafe(tightened)}`);
   const server = await serverEnvironment(surroundings.tmux);
   const { profile, launch } = await launchFor(
     { command: words, profile: flags.profile, bare: flags.bare },

@@ -61,3 +61,28 @@ Deno.test("[C-02] the state directory is made for its owner alone", async () => 
     }
   });
 });
+
+Deno.test("[C-02] a state directory of ours that others may enter is closed again; one with other things in it is refused", async () => {
+  await withTempDir((dir) => {
+    const mode = (path: string) => (Deno.statSync(path).mode ?? 0) & 0o7777;
+    const make = (name: string, ...files: string[]) => {
+      const path = `${dir}/${name}`;
+      Deno.mkdirSync(path);
+      for (const file of files) Deno.writeTextFileSync(`${path}/${file}`, "");
+      Deno.chmodSync(path, 0o755);
+      return path;
+    };
+    for (const path of [make("empty"), make("used", "tamq.sqlite3", "notes.txt")]) {
+      assert.match(ensureStateDir(path)!, /was open to others \(mode 0755\); it is 0700 now/);
+      assert.equal(mode(path), 0o700);
+      assert.equal(ensureStateDir(path), undefined);
+    }
+    const shared = make("shared", "notes.txt");
+    assert.throws(() => ensureStateDir(shared), {
+      code: "PERMISSION_DENIED",
+      reason: "state_dir_open",
+      hint: `set TAMQ_STATE_DIR to a directory of its own, or close this one: chmod 700 ${shared}`,
+    });
+    assert.equal(mode(shared), 0o755);
+  });
+});
