@@ -221,7 +221,7 @@ export const replayFields = {
   dry_run: z.optional(z.boolean()),
 };
 
-const wireError = z.strictObject({
+export const wireError = z.strictObject({
   code: z.enum(FAILURE_CODES),
   reason: z.string(),
   message: z.string(),

@@ -1,0 +1,23 @@
+/** Writes the pages under docs/ that are made from code (deno task docs). Tests keep them fresh. */
+import { jsonPage, protocolPage } from "./protocol_docs.ts";
+import { format } from "./schema_text.ts";
+import { statesPage } from "./states_docs.ts";
+import { render as stateHub } from "./statehub_docs.ts";
+
+const ROOT = new URL("../", import.meta.url).pathname;
+
+/** The pages about messages, by path. */
+export async function render(): Promise<Record<string, string>> {
+  const [protocol, json, states] = await Promise.all([
+    format(protocolPage()),
+    format(jsonPage()),
+    format(statesPage()),
+  ]);
+  return { "docs/protocol.md": protocol, "docs/json.md": json, "docs/states.md": states };
+}
+
+if (import.meta.main) {
+  for (const [path, text] of Object.entries({ ...await render(), ...await stateHub() })) {
+    await Deno.writeTextFile(ROOT + path, text);
+  }
+}

@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { COMMANDS, HIDDEN } from "../../../lib/cli/program.ts";
+import { operations } from "../../../lib/protocol/operations.ts";
+import { render } from "../../../scripts/docs.ts";
+import { JSON_COMMANDS } from "../../../scripts/protocol_docs.ts";
+
+const ROOT = new URL("../../../", import.meta.url).pathname;
+
+Deno.test("[T-04, T-11, T-22, V-04] docs/protocol.md, docs/json.md and docs/states.md are what the code says (deno task docs)", async () => {
+  for (const [path, text] of Object.entries(await render())) {
+    assert.equal(await Deno.readTextFile(ROOT + path), text, `${path} is stale: deno task docs`);
+  }
+});
+
+Deno.test("[T-22] the reference names every operation and every reason of it, and its links lead somewhere", async () => {
+  const pages = await render();
+  const page = pages["docs/protocol.md"]!;
+  for (const [name, { reasons }] of Object.entries(operations)) {
+    assert.ok(page.includes(`### \`${name}\``), name);
+    for (const reason of reasons) assert.ok(page.includes(`\`${reason}\``), `${name}: ${reason}`);
+  }
+  const anchors = (text: string) =>
+    new Set(
+      [...text.matchAll(/^#+ (.+)$/gm)].map((match) =>
+        match[1]!.toLowerCase().replace(/[^\w -]/g, "").trim().replaceAll(" ", "-")
+      ),
+    );
+  for (const [path, text] of Object.entries(pages)) {
+    for (const [, file, anchor] of text.matchAll(/\]\(([\w.]*)#([\w-]+)\)/g)) {
+      const target = file === "" ? text : pages[`docs/${file}`]!;
+      assert.ok(anchors(target).has(anchor!), `${path}: ${file}#${anchor}`);
+    }
+  }
+});
+
+Deno.test("[C-01] docs/json.md lists every command that prints records", () => {
+  const printing = Object.entries(COMMANDS)
+    .filter(([name]) => !HIDDEN.includes(name))
+    .filter(([, { parameters }]) => {
+      const json = parameters.flags.json as { brief?: string } | undefined;
+      return json !== undefined && !json.brief?.startsWith("Log");
+    })
+    .map(([name]) => name);
+  const message = printing.filter((name) => !/^hub|^coord/.test(name));
+  assert.deepEqual(Object.keys(JSON_COMMANDS).sort(), message.sort());
+});
