@@ -33,6 +33,7 @@ export const IMPLEMENTATIONS = {
   "cli/verbs/retry": () => import("./verbs/retry.ts"),
   "cli/verbs/send": () => import("./verbs/send.ts"),
   "cli/verbs/serve": () => import("./verbs/serve.ts"),
+  "cli/verbs/service_unit": () => import("./verbs/service_unit.ts"),
   "cli/verbs/start": () => import("./verbs/start.ts"),
   "cli/verbs/status": () => import("./verbs/status.ts"),
   "cli/verbs/stop": () => import("./verbs/stop.ts"),

@@ -9,6 +9,7 @@ import * as explain from "./commands_help.ts";
 import { hub } from "./commands_hub.ts";
 import * as messages from "./commands_messages.ts";
 import * as service from "./commands_service.ts";
+import * as unit from "./commands_unit.ts";
 import * as windows from "./commands_windows.ts";
 
 /** The groups of the overview, in its order. */
@@ -17,7 +18,7 @@ export const GROUPS: readonly (readonly [string, readonly string[]])[] = [
   ["Messages", ["send", "history", "message", "ack", "retry", "cancel"]],
   ["Control", ["allow", "unblock", "pause", "resume", "release"]],
   ["History", ["export", "replay", "purge"]],
-  ["Service", ["serve", "stop", "ping", "status", "doctor", "db-version"]],
+  ["Service", ["serve", "stop", "ping", "status", "doctor", "db-version", "service"]],
   ["Coordination", ["hub"]],
   ["Help", ["guide", "help", "completion"]],
 ];
@@ -53,6 +54,7 @@ export const COMMANDS: Readonly<Record<string, AnyCommand>> = Object.assign(
     status: service.status,
     doctor: service.doctor,
     "db-version": service.dbVersion,
+    service: unit.service,
     guide: explain.guide,
     help: explain.help,
     completion: explain.completion,
