@@ -1,42 +1,48 @@
-/** The command that hands the message service to systemd. */
-import { command } from "./command.ts";
+/** Commands that hand the message service to systemd. */
+import { command, family } from "./command.ts";
 import { late } from "./late.ts";
 import { flag, json } from "./parameters.ts";
-import type { UnitAction, UnitFlags } from "./verbs/service_unit.ts";
+import type { JsonFlag } from "./verbs/service.ts";
+import type { InstallFlags } from "./verbs/service_unit.ts";
 
-const UNIT_ACTIONS: readonly UnitAction[] = ["install", "uninstall", "status"];
+const verbs = () => late("cli/verbs/service_unit");
 
-export const service = command<UnitFlags, [UnitAction]>({
-  brief: "Let systemd run the message service while you are logged in",
+const install = command<InstallFlags, []>({
+  brief: "Write a systemd user unit for the message service and start it",
   details:
-    `"install" writes a systemd user unit for this very tamq, with the settings (TAMQ_STATE_DIR and the
-like) of the shell that it is called from, and starts it unless a service runs already.
-"uninstall" stops it and removes the unit; terminals and queued messages stay. "status" says what
-is installed; its exit status is 0 when the unit is there and up to date, else 1.
+    `Writes a systemd user unit that runs the message service of this very tamq while you are logged in,
+with the settings (TAMQ_STATE_DIR and the like) of the shell that it is called from. Starts it
+unless a service runs already. A unit that something else wrote is never touched.
 
-A unit that something else wrote is never touched. Without a user manager of systemd only the file
-is written or removed.`,
-  usage: ["install [--print]", "uninstall|status [--json]"],
+Where no user manager of systemd answers only the file is written.`,
+  usage: ["[--print] [--json]"],
   examples: [
     { run: "tamq service install", does: "from now on the service starts at login" },
     { run: "tamq service install --print", does: "shows the unit and changes nothing" },
-    { run: "loginctl enable-linger", does: "(not tamq's) keeps it running after you log out" },
   ],
-  parameters: {
-    flags: { print: flag("Print the unit only"), json },
-    positional: {
-      kind: "tuple",
-      parameters: [{
-        parse: (input): UnitAction => {
-          const action = UNIT_ACTIONS.find((name) => name === input);
-          if (action === undefined) throw new Error(`one of ${UNIT_ACTIONS.join(", ")} is wanted`);
-          return action;
-        },
-        placeholder: "ACTION",
-        brief: UNIT_ACTIONS.join(", "),
-        proposeCompletions: (partial) => UNIT_ACTIONS.filter((name) => name.startsWith(partial)),
-      }],
-    },
-  },
-  load: () => late("cli/verbs/service_unit"),
+  parameters: { flags: { print: flag("Print the unit only"), json } },
+  load: async () => ({ default: (await verbs()).install }),
+});
+
+const uninstall = command<JsonFlag, []>({
+  brief: "Stop the unit and remove it; terminals and queued messages stay",
+  usage: ["[--json]"],
+  examples: [{ run: "tamq service uninstall", does: "tamq starts the service when it is needed" }],
+  parameters: { flags: { json } },
+  load: async () => ({ default: (await verbs()).uninstall }),
+});
+
+const status = command<JsonFlag, []>({
+  brief: "Say whether the unit is installed, up to date and active",
+  details: `The exit status is 0 when the unit is there and as this tamq would write it, else 1.`,
+  usage: ["[--json]"],
+  examples: [{ run: "tamq service status", does: "for people" }],
+  parameters: { flags: { json } },
+  load: async () => ({ default: (await verbs()).status }),
+});
+
+export const service = family("The message service in the care of systemd", {
+  install,
+  uninstall,
+  status,
 });

@@ -9,7 +9,7 @@ import * as explain from "./commands_help.ts";
 import { hub } from "./commands_hub.ts";
 import * as messages from "./commands_messages.ts";
 import * as service from "./commands_service.ts";
-import * as unit from "./commands_unit.ts";
+import { service as unit } from "./commands_unit.ts";
 import * as windows from "./commands_windows.ts";
 
 /** The groups of the overview, in its order. */
@@ -54,7 +54,6 @@ export const COMMANDS: Readonly<Record<string, AnyCommand>> = Object.assign(
     status: service.status,
     doctor: service.doctor,
     "db-version": service.dbVersion,
-    service: unit.service,
     guide: explain.guide,
     help: explain.help,
     completion: explain.completion,
@@ -64,6 +63,7 @@ export const COMMANDS: Readonly<Record<string, AnyCommand>> = Object.assign(
 /** Commands of several words, by the first of them. */
 export const FAMILIES: Readonly<Record<string, Family>> = Object.assign(Object.create(null), {
   hub,
+  service: unit,
 });
 
 /** The command or family that a line names, how many of its words are the name. */

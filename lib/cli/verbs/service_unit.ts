@@ -14,16 +14,12 @@ import {
 } from "../../systemd_unit.ts";
 import type { Verb } from "../command.ts";
 import type { CliContext } from "../context.ts";
-import { usageError } from "../errors.ts";
 import { EXIT } from "../exit_codes.ts";
 import { table } from "../render.ts";
-import { ask } from "./service.ts";
+import { ask, type JsonFlag } from "./service.ts";
 
-export type UnitAction = "install" | "uninstall" | "status";
-
-export interface UnitFlags {
+export interface InstallFlags extends JsonFlag {
   readonly print?: boolean;
-  readonly json?: boolean;
 }
 
 interface Unit {
@@ -32,36 +28,46 @@ interface Unit {
   readonly state: UnitState;
 }
 
-const service: Verb<UnitFlags, [UnitAction]> = async function (flags, action) {
-  if (flags.print && action !== "install") {
-    throw usageError(`--print does not go with ${action}`, "see: tamq service --help");
-  }
-  const { graceMs } = await loadSettings(this.env);
-  const path = unitPath(this.env);
-  const text = unitText(selfCommand(["serve"]), this.env, {
+async function unitOf(context: CliContext): Promise<Unit> {
+  const { graceMs } = await loadSettings(context.env);
+  const path = unitPath(context.env);
+  const text = unitText(selfCommand(["serve"]), context.env, {
     graceMs,
     more: { DENO_V8_FLAGS: SERVICE_V8_FLAGS },
   });
-  if (flags.print) return this.out(text.trimEnd());
-  const unit = { path, text, state: unitState(path, text) };
-  if (action === "status") return await status(this, unit, flags.json === true);
-  if (unit.state === "foreign") {
-    throw new TamqError("ALREADY_EXISTS", "unit_foreign", `${path} was not written by tamq`, {
-      hint: "move it away; tamq service install --print shows what tamq would write",
-    });
-  }
-  const done = action === "install" ? await install(this, unit) : await uninstall(this, unit);
-  if (flags.json) this.out(JSON.stringify({ unit: UNIT_NAME, path, ...done.record }));
-  else done.lines.forEach((line) => this.out(line));
+  return { path, text, state: unitState(path, text) };
+}
+
+export const install: Verb<InstallFlags> = async function (flags) {
+  const unit = await unitOf(this);
+  if (flags.print) return this.out(unit.text.trimEnd());
+  tell(this, unit, flags, await put(this, ours(unit)));
 };
-export default service;
+
+export const uninstall: Verb<JsonFlag> = async function (flags) {
+  const unit = await unitOf(this);
+  tell(this, unit, flags, await take(this, ours(unit)));
+};
+
+/** Throws `unit_foreign` when the unit is somebody else's. */
+function ours(unit: Unit): Unit {
+  if (unit.state !== "foreign") return unit;
+  throw new TamqError("ALREADY_EXISTS", "unit_foreign", `${unit.path} was not written by tamq`, {
+    hint: "move it away; tamq service install --print shows what tamq would write",
+  });
+}
+
+function tell(context: CliContext, { path }: Unit, flags: JsonFlag, done: Done): void {
+  if (flags.json) context.out(JSON.stringify({ unit: UNIT_NAME, path, ...done.record }));
+  else done.lines.forEach((line) => context.out(line));
+}
 
 interface Done {
   readonly record: Readonly<Record<string, unknown>>;
   readonly lines: readonly string[];
 }
 
-async function install(context: CliContext, { path, text, state }: Unit): Promise<Done> {
+async function put(context: CliContext, { path, text, state }: Unit): Promise<Done> {
   if (state !== "current") writeUnit(path, text);
   const lines = [state === "current" ? `${path} is up to date` : `written: ${path}`];
   if (!await managerReachable(context)) {
@@ -86,7 +92,7 @@ async function install(context: CliContext, { path, text, state }: Unit): Promis
   return { record: { state: "current", enabled: true, started: !running }, lines };
 }
 
-async function uninstall(context: CliContext, { path, state }: Unit): Promise<Done> {
+async function take(context: CliContext, { path, state }: Unit): Promise<Done> {
   const reachable = await managerReachable(context);
   if (state === "absent") return { record: { state, removed: false }, lines: ["not installed"] };
   if (reachable) await systemctl(context, "disable", "--now", UNIT_NAME);
@@ -102,18 +108,19 @@ const STATES: Readonly<Record<UnitState, string>> = {
   foreign: "not written by tamq",
 };
 
-async function status(context: CliContext, unit: Unit, json: boolean): Promise<number> {
-  const reachable = await managerReachable(context);
-  const enabled = reachable ? await isEnabled(context) : null;
-  const active = reachable ? await isActive(context) : null;
+export const status: Verb<JsonFlag> = async function (flags) {
+  const unit = await unitOf(this);
+  const reachable = await managerReachable(this);
+  const enabled = reachable ? await isEnabled(this) : null;
+  const active = reachable ? await isActive(this) : null;
   const said = (value: boolean | null) => value === null ? "unknown" : value ? "yes" : "no";
-  if (json) {
+  if (flags.json) {
     const { path, state } = unit;
-    context.out(
+    this.out(
       JSON.stringify({ unit: UNIT_NAME, path, state, manager: reachable, enabled, active }),
     );
   } else {
-    context.out(table([
+    this.out(table([
       ["unit", unit.path],
       ["state", STATES[unit.state]],
       ["user manager", reachable ? "reachable" : "not reachable"],
@@ -122,7 +129,7 @@ async function status(context: CliContext, unit: Unit, json: boolean): Promise<n
     ]));
   }
   return unit.state === "current" ? EXIT.ok : EXIT.failure;
-}
+};
 
 /** Whether a service answers, whoever started it. */
 async function answers(context: CliContext): Promise<boolean> {
