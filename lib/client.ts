@@ -23,6 +23,8 @@ export interface CallOptions {
 }
 
 const DEFAULT_TIMEOUT_MS = 10_000;
+/** Refusals of a service that has too much to do to hear the request; a later one may be heard. */
+const UNREAD: ReadonlySet<string> = new Set(["too_many_connections", "request_timeout"]);
 /** A page of history may have 1 MiB; an answer far beyond that is not one of our service. */
 const MAX_ANSWER_BYTES = 4 << 20;
 
@@ -44,9 +46,9 @@ export async function call<K extends OperationName>(
     try {
       return await exchange(socket, line, op, clock, deadline, options.signal) as ResponseOf<K>;
     } catch (error) {
-      // The service refused the connection before it read the request: nothing was done.
-      const full = error instanceof TamqError && error.reason === "too_many_connections";
-      if (!full || !await mayRetry(clock, attempt, deadline, options.signal)) throw error;
+      // The service ended the connection before it read the request: nothing was done.
+      const unread = error instanceof TamqError && UNREAD.has(error.reason);
+      if (!unread || !await mayRetry(clock, attempt, deadline, options.signal)) throw error;
     }
   }
 }

@@ -35,6 +35,11 @@ export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
   });
 }
 
+/** Resolves once events that wait (input, output, timers) have been served: for loops that never wait. */
+export function turn(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 0));
+}
+
 /** `work`, or a call to `onTimeout` (whose result or throw is the result) after `ms` milliseconds. */
 export async function within<T>(
   clock: Clock,

@@ -3,7 +3,7 @@
  * closes. Knows no operation. A connection that is slow, silent or gone costs the others nothing:
  * each has its own deadlines, and nothing waits for it (T-02, T-03, T-22).
  */
-import { type Clock, pause, within } from "../base/clock.ts";
+import { type Clock, pause, turn, within } from "../base/clock.ts";
 import { errorText, TamqError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { probe } from "../base/probe.ts";
@@ -33,6 +33,11 @@ export interface ServerOptions {
   readonly limits?: Limits;
 }
 
+/** New connections between two looks at those that are in. */
+const ACCEPTS_A_TURN = 16;
+/** How long accepting rests when there is no place, so that a client hears soon that it is so. */
+const FULL_MS = 50;
+
 export class SocketServer {
   readonly #options: ServerOptions;
   readonly #limits: Limits;
@@ -40,6 +45,10 @@ export class SocketServer {
   readonly #stopping = new AbortController();
   /** Everything open, with what resolves when it is closed. */
   readonly #open = new Map<Deno.Conn, Promise<void>>();
+  /** Those that have not sent their request yet, oldest first. */
+  readonly #silent = new Map<Deno.Conn, { since: number; drop: () => void }>();
+  /** Set while accepting waits for a place. */
+  #freed: (() => void) | undefined;
   #accepting: Promise<void> = Promise.resolve();
 
   constructor(options: ServerOptions) {
@@ -81,6 +90,7 @@ export class SocketServer {
 
   async #acceptAll(): Promise<void> {
     const { bound, clock, log } = this.#options;
+    let accepted = 0;
     while (!this.#stopping.signal.aborted) {
       let conn: Deno.UnixConn;
       try {
@@ -95,7 +105,40 @@ export class SocketServer {
       if (this.#stopping.signal.aborted) return closeQuietly(conn);
       // Nothing is awaited between accept and this: the newest socket must be this one.
       const peer = this.#identify();
+      this.#dropSilent();
+      const full = this.#open.size >= this.#limits.connections;
       this.#open.set(conn, this.#serve(conn, peer));
+      // This one is refused. Accepting on at full speed only to refuse would leave no time for those
+      // that are in: the rest waits in the kernel's queue until there is a place, or for a moment.
+      if (full) await this.#place();
+      // Accepting resolves at once while the kernel's queue holds any: reading and answering must
+      // have their turn in between.
+      else if (++accepted % ACCEPTS_A_TURN === 0) await turn();
+    }
+  }
+
+  /** Resolves when a connection ends, at the latest after a moment. */
+  async #place(): Promise<void> {
+    const enough = new AbortController();
+    const stop = () => enough.abort();
+    this.#freed = stop;
+    this.#stopping.signal.addEventListener("abort", stop);
+    await pause(this.#options.clock, FULL_MS, enough.signal);
+    this.#stopping.signal.removeEventListener("abort", stop);
+    this.#freed = undefined;
+  }
+
+  /** Makes room at the cost of who has been silent longest. */
+  #dropSilent(): void {
+    const { connections, silent, silentMs } = this.#limits;
+    const now = this.#options.clock.monotonic();
+    let full = this.#open.size >= connections;
+    for (const [conn, { since, drop }] of this.#silent) {
+      if (!full && this.#silent.size <= silent || now - since < silentMs) return;
+      this.#silent.delete(conn);
+      drop();
+      // Its place is free once it has been told; the client refused meanwhile tries again.
+      full = false;
     }
   }
 
@@ -108,6 +151,7 @@ export class SocketServer {
     } finally {
       closeQuietly(conn);
       this.#open.delete(conn);
+      if (this.#open.size < this.#limits.connections) this.#freed?.();
       probe("ipc.closed");
     }
   }
@@ -138,7 +182,7 @@ export class SocketServer {
     const reader = new LineReader(conn, this.#limits.requestBytes);
     let reply: Reply;
     try {
-      const request = await this.#request(reader);
+      const request = await this.#request(conn, reader);
       if (request === undefined) return;
       reply = await this.#options.handle(request, peer);
     } catch (error) {
@@ -163,28 +207,29 @@ export class SocketServer {
   }
 
   /** The first request; undefined when the client went away without one. */
-  async #request(reader: LineReader): Promise<Json | undefined> {
+  async #request(conn: Deno.Conn, reader: LineReader): Promise<Json | undefined> {
     const { clock } = this.#options;
     const stopped = aborted(this.#stopping.signal);
+    const dropped = new Promise<"dropped">((resolve) => {
+      this.#silent.set(conn, { since: clock.monotonic(), drop: () => resolve("dropped") });
+    });
     try {
       const line = await within(
         clock,
         this.#limits.requestMs,
-        Promise.race([reader.next().catch(() => "end" as const), stopped.promise]),
+        Promise.race([reader.next().catch(() => "end" as const), stopped.promise, dropped]),
         () => {
-          throw new TamqError(
-            "DEADLINE_EXCEEDED",
-            "request_timeout",
-            `no complete request came within ${this.#limits.requestMs / 1000} seconds`,
-          );
+          throw tooSlow(this.#limits.requestMs);
         },
       );
+      if (line === "dropped") throw tooSlow(this.#limits.silentMs);
       if (line instanceof Uint8Array) return decodeObject(line);
       if (line === "stopping") throw shuttingDown();
       const refusal = lineFailure(line, this.#limits.requestBytes);
       if (refusal !== undefined) throw refusal;
       return undefined;
     } finally {
+      this.#silent.delete(conn);
       stopped.dispose();
     }
   }
@@ -230,6 +275,14 @@ export function shuttingDown(): TamqError {
   return new TamqError("UNAVAILABLE", "shutting_down", "the service is shutting down", {
     hint: "start it with: tamq serve --detach",
   });
+}
+
+function tooSlow(ms: number): TamqError {
+  return new TamqError(
+    "DEADLINE_EXCEEDED",
+    "request_timeout",
+    `no complete request came within ${ms / 1000} seconds`,
+  );
 }
 
 function strangerRefused(uid: number): TamqError {

@@ -118,11 +118,23 @@ async function backUp(
   clock: Pick<Clock, "now">,
 ): Promise<string> {
   const stamp = rfc3339(clock.now()).replace(/[-:]|\.\d+/g, "");
-  const target = `${path}.v${version}.${stamp}.backup`;
-  // Made first and empty, so that the copy never exists with a wider mode.
-  Deno.openSync(target, { write: true, createNew: true, mode: 0o600 }).close();
+  const target = createBackup(`${path}.v${version}.${stamp}`);
   await backup(db, target);
   return target;
+}
+
+/** Made first and empty, so that the copy never exists with a wider mode. */
+function createBackup(name: string): string {
+  for (let n = 1;; n++) {
+    const target = n === 1 ? `${name}.backup` : `${name}.${n}.backup`;
+    try {
+      Deno.openSync(target, { write: true, createNew: true, mode: 0o600 }).close();
+      return target;
+    } catch (error) {
+      // A migration that died in this very second left one, perhaps half written: it stays.
+      if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
+    }
+  }
 }
 
 function checksum(migration: Migration): string {

@@ -42,6 +42,10 @@ export class FakeClock implements Clock {
   jump(ms: number): void {
     this.#now += ms;
   }
+  /** What was set never fires: the process that set it is gone. */
+  dropTimers(): void {
+    this.#timers = [];
+  }
   /** How many timers are set. */
   get timers(): number {
     return this.#timers.length;

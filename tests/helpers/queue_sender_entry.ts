@@ -1,6 +1,8 @@
 /**
  * A process that sends through the queue as fast as it can and prints each answer once it has it,
- * until it is killed: `DATABASE FIRST-KEY`. A window of its own takes the deliveries.
+ * until it is killed: `DATABASE FIRST-KEY [FILE]`, into the file when there is one. A window of its own
+ * takes the deliveries. `TEST_SYNCHRONOUS` takes a weaker guarantee than the product's, to show that
+ * a test can tell.
  */
 import { Attachments } from "../../lib/attachments.ts";
 import { systemClock } from "../../lib/base/clock.ts";
@@ -13,9 +15,14 @@ import { GroupCommit } from "../../lib/sqlite/group_commit.ts";
 import { openStore } from "../../lib/store/store.ts";
 import { FakeRegistry } from "./queue_rig.ts";
 
-const [path = "", first = "0"] = Deno.args;
+const [path = "", first = "0", answers] = Deno.args;
 const clock = systemClock;
 const { db, store } = await openStore(path, { busyTimeoutMs: 2000, clock });
+const weaker = Deno.env.get("TEST_SYNCHRONOUS");
+if (weaker !== undefined) db.prepare(`PRAGMA synchronous = ${weaker}`).get();
+const output = answers === undefined
+  ? Deno.stdout
+  : Deno.openSync(answers, { append: true, create: true });
 const attachments = new Attachments({ identify });
 const queue = new Queue({
   store,
@@ -72,7 +79,7 @@ async function sender(): Promise<never> {
       body: `body of ${key}`,
     }, {});
     // One write a line: a pipe takes it whole or not at all.
-    Deno.stdout.writeSync(encoder.encode(`${key} ${message_id} ${deduplicated}\n`));
+    output.writeSync(encoder.encode(`${key} ${message_id} ${deduplicated}\n`));
   }
 }
 

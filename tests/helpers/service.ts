@@ -55,7 +55,10 @@ export interface ServiceRun {
 /** A service in the foreground; its log lines are read from standard error. */
 export class ServiceProcess implements AsyncDisposable {
   readonly #child: Deno.ChildProcess;
-  readonly #lines: AsyncGenerator<string>;
+  /** Lines that came and were not looked at; null after the last one. */
+  readonly #arrived: (Record<string, unknown> | null)[] = [];
+  #wake: (() => void) | undefined;
+  /** What was looked at. */
   readonly log: Record<string, unknown>[] = [];
 
   private constructor(readonly settings: Settings, options: ServiceRun) {
@@ -67,7 +70,18 @@ export class ServiceProcess implements AsyncDisposable {
       stdout: "null",
       stderr: "piped",
     }).spawn();
-    this.#lines = textLines(this.#child.stderr);
+    // Read as it comes: a pipe that nobody empties would stop the service in the middle of a line.
+    void this.#collect(this.#child.stderr);
+  }
+
+  async #collect(stream: ReadableStream<Uint8Array>): Promise<void> {
+    for await (const line of textLines(stream)) {
+      if (!line.startsWith("{")) continue;
+      this.#arrived.push(JSON.parse(line));
+      this.#wake?.();
+    }
+    this.#arrived.push(null);
+    this.#wake?.();
   }
 
   /** Started and ready; throws with its log when it ends before. */
@@ -84,10 +98,13 @@ export class ServiceProcess implements AsyncDisposable {
   /** Waits for that line of the log; undefined when the service ended without it. */
   async event(name: string): Promise<Record<string, unknown> | undefined> {
     for (;;) {
-      const { value, done } = await this.#lines.next();
-      if (done) return undefined;
-      if (!value.startsWith("{")) continue;
-      const line = JSON.parse(value);
+      const line = this.#arrived[0];
+      if (line === null) return undefined;
+      if (line === undefined) {
+        await new Promise<void>((resolve) => this.#wake = resolve);
+        continue;
+      }
+      this.#arrived.shift();
       this.log.push(line);
       if (line.event === name) return line;
     }

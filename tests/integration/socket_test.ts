@@ -147,6 +147,7 @@ Deno.test("[T-22] a request cut short by a half-close is never performed", async
 });
 
 Deno.test("[T-22] silent and slow clients are told and dropped after 5 s, and nobody waits for them", async () => {
+  const limits = { ...LIMITS, silent: 300 };
   await withServer(echo, async ({ path, clock, server }) => {
     const accepted = async (count: number) => {
       // Another client's exchange shows that all before it were accepted: accepting is serial.
@@ -170,7 +171,31 @@ Deno.test("[T-22] silent and slow clients are told and dropped after 5 s, and no
     } finally {
       for (const client of slow) client[Symbol.dispose]();
     }
-  });
+  }, limits);
+});
+
+Deno.test("[T-22] with too many silent clients the oldest go after a second, and make room at once when all places are taken", async () => {
+  const limits = { ...LIMITS, connections: 20, silent: 4 };
+  await withServer(echo, async ({ path, clock }) => {
+    const silent = [];
+    for (let n = 0; n < 20; n++) silent.push(await RawClient.open(path));
+    // None has been silent for long: whoever comes now is refused.
+    assert.equal((await exchange(path, "{}\n")).error.reason, "too_many_connections");
+    clock.advance(limits.silentMs);
+    let ended = closed(17);
+    const refused = await exchange(path, "{}\n");
+    assert.equal(refused.error.reason, "too_many_connections");
+    await ended; // sixteen of them, and the one that was refused
+    assert.equal((await exchange(path, "{}\n")).ok, true);
+    for (const [n, client] of silent.entries()) {
+      if (n < 16) assert.equal((await client.answer()).error.reason, "request_timeout");
+    }
+    // Four may stay until their time is over.
+    ended = closed(4);
+    clock.advance(limits.requestMs - limits.silentMs);
+    await ended;
+    for (const client of silent) client[Symbol.dispose]();
+  }, limits);
 });
 
 Deno.test("[T-22] a client that does not read its answer is dropped after the write deadline", async () => {

@@ -113,3 +113,14 @@ Deno.test("[Q-02] reading refuses a newer schema as well", () =>
       (error) => reasonOf(error) === "schema_newer",
     );
   }));
+
+Deno.test("[Q-02] a migration tried again within the same second makes a backup of its own", () =>
+  withDatabase(async (db, path, dir) => {
+    // The service was killed between backup and migration, and started again at once: it failed to
+    // start with "file exists" until the second was over. Found by killing at every write.
+    await migrate(db, path, [one], clock);
+    await assert.rejects(migrate(db, path, [one, { ...broken, touchesMessages: true }], clock));
+    const report = await migrate(db, path, [one, two], clock);
+    assert.equal(report.backup, `${path}.v1.20300101T000000Z.2.backup`);
+    assert.equal(backups(dir).length, 2);
+  }));
