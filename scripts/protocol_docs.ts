@@ -1,6 +1,7 @@
 /** docs/protocol.md and docs/json.md from the operation table. */
 import { FAILURE_CODES, RETRY_RULES } from "../lib/base/errors.ts";
 import { EXIT_OF } from "../lib/cli/exit_codes.ts";
+import { COMMANDS, HIDDEN } from "../lib/cli/program.ts";
 import { LIMITS } from "../lib/ipc/limits.ts";
 import { MAX_BODY_BYTES, MAX_METADATA_BYTES } from "../lib/model/body.ts";
 import { CAPABILITIES, PROTOCOL } from "../lib/protocol/handshake.ts";
@@ -222,8 +223,8 @@ ${frames(jsonSchema(schema.brokerFrame))}
 ${frames(jsonSchema(schema.serviceFrame))}`;
 }
 
-/** What each command prints with --json. A test compares the list with the command table. */
-export const JSON_COMMANDS: Readonly<Record<string, string>> = {
+/** What commands print with --json, where their own help does not say it better. */
+const JSON_COMMANDS: Readonly<Record<string, string>> = {
   who: "a line a repository: `repo`, `endpoints` (list of ids)",
   endpoints: "a line an endpoint: [endpoint](protocol.md#endpoint)",
   send: "the result of [send](protocol.md#send)",
@@ -244,9 +245,22 @@ export const JSON_COMMANDS: Readonly<Record<string, string>> = {
   ping: "the result of [ping](protocol.md#ping)",
   status: "[status](#status), below",
   doctor: "[doctor](#doctor), below",
-  service: "the state of its systemd unit: see `tamq service --help`",
   "db-version": "`database`, `schema` of the file, `known` to this program",
 };
+
+/** A row for each command of the table that prints records. */
+function jsonCommands(): string {
+  const names = Object.keys(COMMANDS).filter((name) => {
+    const json = COMMANDS[name]!.parameters.flags.json as { brief?: string } | undefined;
+    return !HIDDEN.includes(name) && json !== undefined && !json.brief?.startsWith("Log");
+  });
+  const stale = Object.keys(JSON_COMMANDS).filter((name) => !names.includes(name));
+  if (stale.length > 0) throw new Error(`these print no records: ${stale.join(", ")}`);
+  return names.map((name) => {
+    const text = JSON_COMMANDS[name] ?? `see \`tamq ${name} --help\``;
+    return `| \`tamq ${name}\` | ${text} |`;
+  }).join("\n");
+}
 
 const STATUS_NOTES: Readonly<Record<string, string>> = {
   service: "`peer_check` names the check that tells one user's processes from another's",
@@ -276,7 +290,7 @@ those described here keep their meaning within a major version of the protocol.
 
 | command | prints |
 | --- | --- |
-${Object.entries(JSON_COMMANDS).map(([name, text]) => `| \`tamq ${name}\` | ${text} |`).join("\n")}
+${jsonCommands()}
 
 \`tamq serve --json\` logs JSON, one object a line: \`time\`, \`level\`, \`event\` and the fields of the event.
 

@@ -20,10 +20,11 @@ export interface GuardPolicy {
 }
 
 /**
- * Two programs that answer each other at once are stopped after 30 messages each; two that take half
- * a minute for an answer, within the hour. People and agents that work together stay far below.
+ * Two programs that answer each other at once are stopped after 60 messages each; two agents that
+ * take ten seconds for an answer, after half an hour. Work that is got done stays below: fifty
+ * messages in a row and then one a minute are let through.
  */
-export const DEFAULT_GUARD: GuardPolicy = { burst: 30, perHour: 60 };
+export const DEFAULT_GUARD: GuardPolicy = { burst: 60, perHour: 60 };
 
 export interface RoutingPolicy {
   /** Everybody may write to everybody. */

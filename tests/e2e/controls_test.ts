@@ -170,7 +170,7 @@ Deno.test("[T-27, B-14, B-18] inside a window none of it is obeyed: an agent lif
 });
 
 Deno.test("[T-24, T-14, T-15] acknowledged mode in a real window: the envelope says tamq ack ID; unacknowledged it comes again", async () => {
-  await using world = await World.create(["alpha"]);
+  await using world = await World.create(["alpha", "beta"]);
   await configure(
     world,
     '[delivery]\nack_mode = "acknowledged"\nack_seconds = 2\nmax_attempts = 9\n',
@@ -191,7 +191,7 @@ Deno.test("[T-24, T-14, T-15] acknowledged mode in a real window: the envelope s
   for (const line of twice) {
     assert.equal(line, `From:local/o: take this on ⏎ (tamq ack ${id})`);
   }
-  // The words are a command that works as it stands there, from the window as well.
+  // The words are a command that works as it stands there.
   const words = /\(tamq (ack \w+)\)$/.exec(twice[0]!)![1]!.split(" ");
   await world.mustTamq(words);
   const { message, attempts } = JSON.parse(await world.mustTamq(["message", id, "--json"])) as {
@@ -201,4 +201,18 @@ Deno.test("[T-24, T-14, T-15] acknowledged mode in a real window: the envelope s
   assert.equal(message.state, "acknowledged");
   assert.equal(attempts[0]!.outcome, "written");
   assert.ok(message.attempt_count >= 2);
+
+  // And from the window that was shown it.
+  await world.open("bash --norc", "beta");
+  await world.untilScreen("beta", "bash-");
+  const second = (await world.mustTamq(["send", "To:beta: and this"])).trim();
+  await world.untilScreen("beta", `(tamq ack ${second})`);
+  await world.type("beta", world.argv(["ack", second]).map((word) => `'${word}'`).join(" "));
+  await world.until(
+    "the acknowledgement",
+    async () =>
+      (await world.history()).some((row) =>
+        row.message_id === second && row.state === "acknowledged"
+      ),
+  );
 });
