@@ -1,5 +1,6 @@
-/** Writes the pages under docs/ that are made from code (deno task docs). Tests keep them fresh. */
+/** Writes the pages under docs/ and man/ that are made from code (deno task docs). Tests keep them fresh. */
 import { jsonPage, protocolPage } from "./protocol_docs.ts";
+import { write as writeManPages } from "./man_pages.ts";
 import { format } from "./schema_text.ts";
 import { statesPage } from "./states_docs.ts";
 import { render as stateHub } from "./statehub_docs.ts";
@@ -20,4 +21,5 @@ if (import.meta.main) {
   for (const [path, text] of Object.entries({ ...await render(), ...await stateHub() })) {
     await Deno.writeTextFile(ROOT + path, text);
   }
+  await writeManPages();
 }

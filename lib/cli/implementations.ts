@@ -40,7 +40,6 @@ export const IMPLEMENTATIONS = {
   "cli/verbs/unblock": () => import("./verbs/unblock.ts"),
   "cli/verbs/who": () => import("./verbs/who.ts"),
   "agent_side": () => import("../agent_side.ts"),
-  "agent_side": () => import("../agent_side.ts"),
   "cli/version": () => import("./version.ts"),
   "config_schema": () => import("../config_schema.ts"),
   "gita": () => import("../gita.ts"),
