@@ -39,12 +39,22 @@ export async function call<K extends OperationName>(
   request: RequestOf<K>,
   options: CallOptions = {},
 ): Promise<ResponseOf<K>> {
+  return await callRaw(socket, op, request, options) as ResponseOf<K>;
+}
+
+/** As {@link call}, for another service that speaks in the same lines. */
+export async function callRaw(
+  socket: string,
+  op: string,
+  request: object,
+  options: CallOptions = {},
+): Promise<unknown> {
   const clock = options.clock ?? systemClock;
   const deadline = clock.monotonic() + (options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
   const line = encodeLine({ op, protocol: options.protocol ?? PROTOCOL, ...request });
   for (let attempt = 0;; attempt++) {
     try {
-      return await exchange(socket, line, op, clock, deadline, options.signal) as ResponseOf<K>;
+      return await exchange(socket, line, op, clock, deadline, options.signal);
     } catch (error) {
       // The service ended the connection before it read the request: nothing was done.
       const unread = error instanceof TamqError && UNREAD.has(error.reason);

@@ -104,7 +104,8 @@ export type Decision =
 /** Gates that no approval opens. */
 export const NEVER_APPROVABLE = ["identity", "authentication", "prompt_secret"] as const;
 
-const BLOCK_GATES: Readonly<Record<BlockedReason, string | undefined>> = {
+/** The gate that a block shuts; those without one pass by themselves (K-11). */
+export const BLOCK_GATES: Readonly<Record<BlockedReason, string | undefined>> = {
   human: "human_review",
   secret: "secrets",
   destructive: "destructive",

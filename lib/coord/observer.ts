@@ -1,0 +1,238 @@
+/**
+ * Follows the State Hub's change feed (K-01, K-02): pages from the stored cursor on, each page and
+ * its cursor in one transaction. A subscription only says that it is time to look; what it carries
+ * is not believed. Memory holds a page at a time.
+ */
+import { type Clock, pause, rfc3339 } from "../base/clock.ts";
+import { errorText, TamqError } from "../base/errors.ts";
+import { newId } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
+import { probe } from "../base/probe.ts";
+import type { Random } from "../base/random.ts";
+import type { Change } from "../hub/schema.ts";
+import type { TriggerSource } from "../model/trigger.ts";
+import type { Subject } from "./gates.ts";
+import {
+  checkpointSubject,
+  messageSubject,
+  normalize,
+  planSubject,
+  taskSubject,
+} from "./normalize.ts";
+import type { Receipts } from "./receipts.ts";
+import type { StateHubClient } from "./statehub_client.ts";
+import type { CoordStore } from "./store/store.ts";
+
+const KINDS = ["workplan", "task", "message", "checkpoint"] as const;
+const PAGE = 200;
+/** The first pause after a failure; doubled with each further one. */
+const FIRST_BACKOFF_MS = 1000;
+
+export interface ObserverOptions {
+  readonly store: CoordStore;
+  /** Also after each failure: the hub may be another one by then (K-19). */
+  readonly connect: () => StateHubClient;
+  readonly receipts: Receipts;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly pollMs: number;
+  /** Something was observed: it is time to decide. */
+  readonly onObserved: () => void;
+}
+
+export interface HubHealth {
+  readonly reachable: boolean;
+  /** The reason of the last failure in a row. */
+  readonly reason: string | null;
+  readonly failures: number;
+  /** Wall time of the last good look; null before the first. */
+  readonly lookedAt: number | null;
+}
+
+export class Observer {
+  readonly #o: ObserverOptions;
+  readonly #ending = new AbortController();
+  #client: StateHubClient | undefined;
+  #health: HubHealth = { reachable: false, reason: null, failures: 0, lookedAt: null };
+  #nudge = Promise.withResolvers<void>();
+  #running: Promise<void> = Promise.resolve();
+  #subscription: Promise<void> = Promise.resolve();
+  #listening = false;
+
+  constructor(options: ObserverOptions) {
+    this.#o = options;
+  }
+
+  get health(): HubHealth {
+    return this.#health;
+  }
+
+  /** The connection in use; undefined while the hub is not reachable. */
+  get client(): StateHubClient | undefined {
+    return this.#health.reachable ? this.#client : undefined;
+  }
+
+  start(): void {
+    this.#running = this.#run();
+  }
+
+  /** Looks now rather than at the next poll. */
+  nudge(): void {
+    this.#nudge.resolve();
+  }
+
+  async stop(): Promise<void> {
+    this.#ending.abort();
+    this.#nudge.resolve();
+    await this.#running;
+    await this.#subscription;
+    this.#client?.close();
+    this.#client = undefined;
+  }
+
+  async #run(): Promise<void> {
+    const { clock, pollMs, log } = this.#o;
+    const { signal } = this.#ending;
+    while (!signal.aborted) {
+      this.#nudge = Promise.withResolvers();
+      let wait = pollMs;
+      try {
+        const client = this.#client ??= this.#o.connect();
+        await this.look(client, signal);
+        if (signal.aborted) return;
+        if (this.#health.failures > 0) log.info("hub.reached");
+        this.#health = { reachable: true, reason: null, failures: 0, lookedAt: clock.now() };
+        this.#listen();
+        this.#o.onObserved();
+      } catch (error) {
+        if (signal.aborted) return;
+        const failures = this.#health.failures + 1;
+        const reason = error instanceof TamqError ? error.reason : "failed";
+        if (failures === 1 || reason !== this.#health.reason) {
+          log.warn("hub.unreachable", { reason, detail: errorText(error).slice(0, 200) });
+        }
+        this.#health = { ...this.#health, reachable: false, reason, failures };
+        // Not beyond four polls: it is to be resumed promptly.
+        wait = Math.min(FIRST_BACKOFF_MS * 2 ** Math.min(failures - 1, 12), pollMs * 4);
+        // Another hub may have been started meanwhile, at another address.
+        this.#client?.close();
+        this.#client = undefined;
+      }
+      await Promise.race([this.#nudge.promise, pause(clock, wait, this.#waitEnds())]);
+    }
+  }
+
+  /** Ends a pause at the nudge as well, so that no timer outlives its use. */
+  #waitEnds(): AbortSignal {
+    const ends = new AbortController();
+    const end = () => ends.abort();
+    this.#nudge.promise.then(end);
+    return ends.signal;
+  }
+
+  /** All that is new since the stored cursor. */
+  async look(client: StateHubClient, signal?: AbortSignal): Promise<void> {
+    const { store, log } = this.#o;
+    for (;;) {
+      const cursor = store.cursor();
+      let page;
+      try {
+        page = await client.changes(cursor, { kinds: KINDS, limit: PAGE, signal });
+      } catch (error) {
+        const reason = error instanceof TamqError ? error.reason : "";
+        if (reason === "cursor_expired" || reason === "cursor_invalid") {
+          if (cursor === undefined) throw error;
+          log.warn("hub.begins_anew", { reason });
+          client.revisions.reset();
+          await store.commit(() => {
+            store.setCursor(undefined);
+            store.triggers.forgetRevisions();
+          });
+          continue;
+        }
+        // Told once; the records as they are now are taken at the next look (a restored copy).
+        if (reason === "revision_regressed") client.revisions.reset();
+        throw error;
+      }
+      probe("coord.page", page);
+      if (page.changes.length > 0 || page.next_cursor !== cursor) {
+        await store.commit(() => {
+          for (const change of page.changes) this.#take(change);
+          store.setCursor(page.next_cursor);
+        });
+      }
+      if (!page.has_more || signal?.aborted) return;
+    }
+  }
+
+  /** One change, inside the page's transaction; seen again it changes nothing. */
+  #take(change: Change): void {
+    const { store, clock, random, receipts } = this.#o;
+    if (change.kind === "receipt") return;
+    // What a worker published through us is known here already (K-11).
+    if (change.kind === "checkpoint" && store.leases.knows(change.record.lease_id)) return;
+    const source = change.kind as TriggerSource;
+    const before = store.triggers.source(source, change.source_id);
+    const now = sourceOf(change);
+    if (before !== undefined && now.revision < before.revision) return; // an old page, replayed
+    store.triggers.putSource(source, change.source_id, now);
+    store.triggers.sourceChanged(source, change.source_id, now.priority);
+    const observedAt = clock.now();
+    const trigger = normalize(change, {
+      observedAt: rfc3339(observedAt),
+      newId: () => newId(clock, random),
+    });
+    if (trigger === undefined || !store.triggers.add(trigger, observedAt, now.priority)) return;
+    const row = store.triggers.byKey(trigger)!;
+    receipts.write("trigger", "observed", { trigger: row }, { reason: row.reason });
+  }
+
+  /**
+   * Opens the subscription unless it is open. It has a client of its own: its events may overtake
+   * a page, which would look like a hub that goes back in time.
+   */
+  #listen(): void {
+    if (this.#listening) return;
+    this.#listening = true;
+    const { store, log, connect } = this.#o;
+    this.#subscription = (async () => {
+      try {
+        using client = connect();
+        const options = { kinds: KINDS, signal: this.#ending.signal };
+        for await (const event of client.subscribe(store.cursor(), options)) {
+          this.nudge();
+          // Another hub may take its place: the poll finds out, and opens a new one.
+          if (event.type === "lost") return;
+        }
+      } catch (error) {
+        const reason = error instanceof TamqError ? error.reason : errorText(error);
+        log.debug("hub.subscription_ended", { reason });
+      } finally {
+        this.#listening = false;
+      }
+    })();
+  }
+}
+
+/** What is kept of a record: what gates look at, no text. */
+function sourceOf(
+  change: Exclude<Change, { kind: "receipt" }>,
+): { revision: number; subject: Subject; waitsFor: string[]; priority: number } {
+  switch (change.kind) {
+    case "task": {
+      const { revision, unsatisfied, priority } = change.record;
+      return { revision, subject: taskSubject(change.record), waitsFor: unsatisfied, priority };
+    }
+    case "workplan":
+      return plain(change.record.revision, planSubject(change.record));
+    case "message":
+      return plain(change.record.revision, messageSubject(change.record));
+    case "checkpoint":
+      return plain(1, checkpointSubject(change.record, undefined));
+  }
+}
+
+function plain(revision: number, subject: Subject) {
+  return { revision, subject, waitsFor: [], priority: 5 };
+}
