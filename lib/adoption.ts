@@ -94,12 +94,12 @@ export class Adoption {
   /** In order; stops at the first that cannot go now, so that none overtakes another. */
   async #adopt(spool: OrphanSpool): Promise<void> {
     const { queue, log } = this.#options;
-    const { repo } = spool.header;
+    const { repo, place } = spool.header;
     try {
       for (const record of spool.records) {
         if (this.#stopped) return;
         try {
-          await queue.send(spooledSend(spool.header, record), { adopted: { repo } });
+          await queue.send(spooledSend(spool.header, record), { adopted: { repo, place } });
         } catch (error) {
           if (!isPermanent(error)) throw error;
           log.warn("spool.refused", { repo, sequence: record.sequence, reason: error.reason });

@@ -6,14 +6,15 @@ import { type Clock, systemClock } from "./base/clock.ts";
 import { errorText } from "./base/errors.ts";
 import { newToken } from "./base/ids.ts";
 import { createLog, type Log } from "./base/log.ts";
+import { identify } from "./base/proc.ts";
 import { systemRandom } from "./base/random.ts";
 import { importLate } from "./base/late.ts";
 import { call, findSocket, openStream } from "./client.ts";
 import type { Settings } from "./config.ts";
 import { checkBody } from "./model/body.ts";
-import type { Mode } from "./model/endpoint.ts";
+import { endpointId, type Mode } from "./model/endpoint.ts";
 import { nearest } from "./model/nearest.ts";
-import type { Registry } from "./model/ports.ts";
+import type { Place, Registry } from "./model/ports.ts";
 import { CAPABILITIES } from "./protocol/handshake.ts";
 import type { AgentOptions } from "./pty/agent.ts";
 import { Link } from "./pty/link.ts";
@@ -148,7 +149,7 @@ async function runMessaging(
   const notice = (text: string) => notices.show(text);
   const spool = new Spool({
     dir: settings.spoolDir,
-    header: { repo, path, instance },
+    header: { repo, path, instance, place: placeOf(tmux) },
     send: async (request, signal) => {
       const { held } = await call(findSocket(settings), "send", request, { clock, signal });
       const { sender_repo: sender, target_repo: target } = request;
@@ -222,6 +223,17 @@ async function runMessaging(
     await window.close();
     await notices.idle();
   }
+}
+
+/** Undefined when the tmux server is gone already. */
+function placeOf(tmux: BrokerOptions["tmux"]): Place | undefined {
+  const server = identify(tmux.server_pid);
+  if (server === undefined) return undefined;
+  return {
+    endpointId: endpointId(server.pid),
+    generation: server.start,
+    session: tmux.session_id ?? tmux.session,
+  };
 }
 
 /** Runs the relay with the signals that concern a terminal's owner. */

@@ -40,6 +40,14 @@ export interface Processes {
   ancestry(pid: number): number[];
 }
 
+/** Where a window was opened: which run of which tmux server, which of its sessions (B-18). */
+export interface Place {
+  readonly endpointId: string;
+  /** Start identity of the tmux server. */
+  readonly generation: string;
+  readonly session: string;
+}
+
 /** A window that may take deliveries, as the service sees it. */
 export interface Window {
   readonly endpointRef: number;

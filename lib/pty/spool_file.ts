@@ -4,6 +4,7 @@
  */
 import { TamqError } from "../base/errors.ts";
 import { probe } from "../base/probe.ts";
+import type { Place } from "../model/ports.ts";
 import type { Provenance } from "../model/message.ts";
 
 export interface SpoolHeader {
@@ -11,6 +12,8 @@ export interface SpoolHeader {
   readonly path: string;
   /** Random for each broker process; the service knows its messages by `broker-<instance>`. */
   readonly instance: string;
+  /** Where its window was: who adopts the spool decides by it who may be written to (B-18). */
+  readonly place?: Place;
 }
 
 /** One message as it was captured; `sequence` is its idempotency key. */
@@ -167,7 +170,8 @@ export function parseSpool(
     if (line.type === "header") {
       if (line.version !== VERSION) throw damaged(path, `it has version ${line.version}`);
       header = line as unknown as SpoolHeader;
-      header = { repo: header.repo, path: header.path, instance: header.instance };
+      const { repo, path: folder, instance, place } = header;
+      header = { repo, path: folder, instance, ...(place === undefined ? {} : { place }) };
     } else if (line.type === "message") {
       const { sequence, target, body, provenance } = line as unknown as SpoolRecord;
       pending.set(sequence, { sequence, target, body, provenance });

@@ -5,7 +5,7 @@ import type { Log } from "../base/log.ts";
 import type { ProcessIdentity } from "../base/proc.ts";
 import type { Random } from "../base/random.ts";
 import type { RoutingPolicy } from "../model/controls.ts";
-import type { Processes, Registry, Window } from "../model/ports.ts";
+import type { Place, Processes, Registry, Window } from "../model/ports.ts";
 import type { QueueStore, Target } from "../model/records.ts";
 import type { DeliveryPolicy } from "../model/retry_schedule.ts";
 import type { Steady } from "./steady.ts";
@@ -23,7 +23,11 @@ export interface Origin {
   /** The window to which the peer's process belongs. */
   readonly owner?: Owner;
   /** A spool of a broker that is gone, whose repository the caller has proved by other means (B-13). */
-  readonly adopted?: { readonly repo: string; readonly endpointRef?: number };
+  readonly adopted?: {
+    readonly repo: string;
+    readonly endpointRef?: number;
+    readonly place?: Place;
+  };
 }
 
 export interface Context {

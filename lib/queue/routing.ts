@@ -1,20 +1,20 @@
 /** Who may write to whom (B-18): decided at admission, let go by whoever changes the answer. */
 import { isRouted, type Pair } from "../model/controls.ts";
 import type { Provenance } from "../model/message.ts";
-import type { Window } from "../model/ports.ts";
-import type { Context } from "./context.ts";
+import type { Place, Window } from "../model/ports.ts";
+import type { Context, Origin } from "./context.ts";
 
 /** Where a message comes from and goes to. */
 interface Way {
   readonly source: number | null;
   readonly bound: number | null;
-  /** From the spool of a broker that is gone: in which tmux server it ran is not known. */
-  readonly adopted: boolean;
+  /** From the spool of a broker that is gone. */
+  readonly adopted: Origin["adopted"];
 }
 
 /** Inside a commit: whether a new message has to wait for the operator. */
 export function mustHold(
-  ctx: Pick<Context, "store" | "routing">,
+  ctx: Pick<Context, "store" | "routing" | "attachments">,
   provenance: Provenance,
   pair: Pair,
   way: Way,
@@ -22,8 +22,23 @@ export function mustHold(
   if (!isRouted(provenance, pair) || isAllowed(ctx, pair)) return false;
   const { routing, store } = ctx;
   if (!routing.together) return true;
-  const refs = way.adopted ? "any" : [way.source, way.bound];
+  const { adopted } = way;
+  if (adopted?.place !== undefined && standsBeside(ctx, adopted.place, pair.target)) return false;
+  // In which tmux server such a broker ran may not be known.
+  const refs = adopted === undefined ? [way.source, way.bound] : "any";
   return !store.controls.wereTogether(pair.sender, pair.target, refs);
+}
+
+/** A window that closed before it was ever attached stood beside those of its session all the same. */
+function standsBeside(
+  { attachments, store }: Pick<Context, "store" | "attachments">,
+  place: Place,
+  target: string,
+): boolean {
+  return attachments.byRepo(target).some(({ window }) =>
+    window.endpointId === place.endpointId && window.session === place.session &&
+    store.endpoints.get(window.endpointRef)?.generation === place.generation
+  );
 }
 
 /** By the operator's word, wherever the windows are. */

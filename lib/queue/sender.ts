@@ -87,7 +87,7 @@ export class Sender {
       const held = mustHold(this.#ctx, request.provenance, pair, {
         source: sourceRef,
         bound: bound?.window.endpointRef ?? null,
-        adopted: origin.adopted !== undefined,
+        adopted: origin.adopted,
       });
       const policy = this.#ctx.policyFor(window);
       const messageId = newId(this.#ctx.clock, this.#ctx.random);

@@ -4,8 +4,8 @@ import type { Settings } from "../../config.ts";
 import { historyAdvisory } from "../../history_advisory.ts";
 import { filesystemOf, isNetwork } from "../../ipc/filesystem.ts";
 import { socketPathBytes } from "../../ipc/path.ts";
-import { schemaVersion } from "../../sqlite/migrator.ts";
 import { openDatabase } from "../../sqlite/open.ts";
+import { checkUp } from "../../store/checkup.ts";
 import { SCHEMA_VERSION } from "../../store/store.ts";
 import { type Finding, ok, problem, warning } from "./finding.ts";
 
@@ -88,19 +88,17 @@ export function checkDatabase(settings: Settings, clock: Clock): Finding[] {
   }
   const db = openDatabase(database, { readOnly: true, busyTimeoutMs });
   try {
-    const found: Finding[] = [];
-    const rows = db.prepare("PRAGMA quick_check(5)").all().map((row) => String(row.quick_check));
-    if (rows.join() !== "ok") {
-      const detail = `${database} is damaged: ${rows[0]}`;
+    const { damage, schema, lastAt } = checkUp(db);
+    if (damage !== undefined) {
       const remedy = `tamq stop; keep a copy; sqlite3 ${database} .recover, or restore a backup`;
-      return [problem(check, detail, remedy)];
+      return [problem(check, `${database} is damaged: ${damage}`, remedy)];
     }
-    const schema = schemaVersion(db);
     const text = `${database}: sound, schema ${schema}`;
     if (schema > SCHEMA_VERSION) {
       const detail = `${text}, newer than this tamq knows (${SCHEMA_VERSION})`;
       return [problem(check, detail, "use the newer tamq")];
     }
+    const found: Finding[] = [];
     found.push(
       schema === SCHEMA_VERSION ? ok(check, text) : warning(
         check,
@@ -110,7 +108,7 @@ export function checkDatabase(settings: Settings, clock: Clock): Finding[] {
     );
     const advisory = schema > 0 ? historyAdvisory(db) : undefined;
     if (advisory !== undefined) found.push(warning("history", advisory, "see: tamq purge"));
-    if (schema > 0) found.push(clockCheck(db, clock));
+    if (schema > 0) found.push(clockCheck(lastAt, clock));
     return found;
   } finally {
     db.close();
@@ -118,9 +116,7 @@ export function checkDatabase(settings: Settings, clock: Clock): Finding[] {
 }
 
 /** Waits are not measured by the wall clock, but the times that people read are. */
-function clockCheck(db: ReturnType<typeof openDatabase>, clock: Clock): Finding {
-  const row = db.prepare("SELECT max(at) AS at FROM receipts").get();
-  const last = Number(row?.at ?? 0);
+function clockCheck(last: number, clock: Clock): Finding {
   const now = clock.now();
   if (last <= now + 60_000) return ok("clock", rfc3339(now));
   return warning(

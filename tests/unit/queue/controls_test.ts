@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { TamqError } from "../../../lib/base/errors.ts";
 import { DEFAULT_ROUTING } from "../../../lib/model/controls.ts";
+import type { Place } from "../../../lib/model/ports.ts";
 import { DEFAULT_POLICY } from "../../../lib/model/retry_schedule.ts";
 import { readHistory } from "../../../lib/store/history.ts";
 import { readReceipts } from "../../../lib/store/receipts.ts";
@@ -249,4 +250,21 @@ Deno.test("[B-11] a window in mode hold is given what release let go, not what c
     assert.match(rig.state(later).waiting_reason!, /^held: the window/);
     assert.equal(rig.state(sent[1]!).attempt_count, 1);
     assert.deepEqual(await rig.queue.controls.release({ repo: "beta" }), { released: 1 });
+  }));
+
+Deno.test("[B-18, B-13] last words of a window that was never attached go to those that stand beside it, in that very tmux server", () =>
+  withQueue(async (rig) => {
+    const alpha = await rig.attach({ repo: "alpha", session: "$1" });
+    const last = (place: Partial<Place>) =>
+      rig.send({ ...pair("beta", "alpha"), provenance: "worker" }, {
+        adopted: {
+          repo: "beta",
+          place: { endpointId: "tmux-amq-100", generation: "boot:100", session: "$1", ...place },
+        },
+      });
+    const beside = await last({});
+    assert.deepEqual(ids(alpha), [beside]);
+    for (
+      const place of [{ session: "$2" }, { generation: "boot:7" }, { endpointId: "tmux-amq-200" }]
+    ) assert.equal(rig.state(await last(place)).waiting_reason, HELD);
   }));
