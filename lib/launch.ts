@@ -1,6 +1,9 @@
 /** Which profile a window gets and what that adds to its command (E-05), the same for `start` and broker. */
 import type { Env, Settings } from "./config.ts";
+import { TamqError } from "./base/errors.ts";
 import {
+  allProfiles,
+  isAgentProfile,
   type Launch,
   launchWith,
   loadUserProfiles,
@@ -37,4 +40,38 @@ export async function launchFor(
     ? { argv: wish.command, env: {}, added: [] }
     : launchWith(profile, wish.command, environment);
   return { profile, launch };
+}
+
+/** A profile as `tamq profile` shows it. */
+export interface ProfileEntry {
+  readonly name: string;
+  /** Base names of the commands that it is for. */
+  readonly match: readonly string[];
+  /** Path of its file; null: built in. */
+  readonly file: string | null;
+  readonly text: string;
+}
+
+/** In the order in which they are tried. */
+export async function profileEntries(settings: Pick<Settings, "configFile">) {
+  const found = await allProfiles(profileDirectory(settings));
+  return found.map(({ profile, file, text }): ProfileEntry => ({
+    name: profile.name,
+    match: isAgentProfile(profile) ? profile.match : [],
+    file: file ?? null,
+    text,
+  }));
+}
+
+/** Throws `profile_unknown`. */
+export async function profileEntry(
+  name: string,
+  settings: Pick<Settings, "configFile">,
+): Promise<ProfileEntry> {
+  const entries = await profileEntries(settings);
+  const found = entries.find((entry) => entry.name === name);
+  if (found !== undefined) return found;
+  throw new TamqError("NOT_FOUND", "profile_unknown", `there is no profile "${name}"`, {
+    hint: `known profiles: ${[...new Set(entries.map((entry) => entry.name))].join(", ")}`,
+  });
 }

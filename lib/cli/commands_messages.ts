@@ -56,6 +56,14 @@ export const message = command<JsonFlag, [string]>({
   load: () => late("cli/verbs/message"),
 });
 
+export const show = command<JsonFlag, [string]>({
+  brief: "Show one message and explain what became of each attempt (the same as message)",
+  usage: ["[--json] ID"],
+  examples: [{ run: "tamq show 06zz…", does: "why it waits, what was seen of it" }],
+  parameters: { flags: { json }, positional: idArgument },
+  load: () => late("cli/verbs/message"),
+});
+
 export const history = command<ShowFlags, []>({
   brief: "Show messages and what became of them",
   details:

@@ -8,14 +8,15 @@ import * as history from "./commands_history.ts";
 import * as explain from "./commands_help.ts";
 import { hub } from "./commands_hub.ts";
 import * as messages from "./commands_messages.ts";
+import { profile } from "./commands_profile.ts";
 import * as service from "./commands_service.ts";
 import { service as unit } from "./commands_unit.ts";
 import * as windows from "./commands_windows.ts";
 
 /** The groups of the overview, in its order. */
 export const GROUPS: readonly (readonly [string, readonly string[]])[] = [
-  ["Windows", ["start", "who", "endpoints"]],
-  ["Messages", ["send", "history", "message", "ack", "retry", "cancel"]],
+  ["Windows", ["start", "who", "endpoints", "profile"]],
+  ["Messages", ["send", "history", "message", "show", "ack", "retry", "cancel"]],
   ["Control", ["allow", "unblock", "pause", "resume", "release"]],
   ["History", ["export", "replay", "purge"]],
   ["Service", ["serve", "stop", "ping", "status", "doctor", "db-version", "service"]],
@@ -37,6 +38,7 @@ export const COMMANDS: Readonly<Record<string, AnyCommand>> = Object.assign(
     send: messages.send,
     history: messages.history,
     message: messages.message,
+    show: messages.show,
     ack: messages.ack,
     retry: messages.retry,
     cancel: messages.cancel,
@@ -63,6 +65,7 @@ export const COMMANDS: Readonly<Record<string, AnyCommand>> = Object.assign(
 /** Commands of several words, by the first of them. */
 export const FAMILIES: Readonly<Record<string, Family>> = Object.assign(Object.create(null), {
   hub,
+  profile,
   service: unit,
 });
 

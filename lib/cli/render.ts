@@ -1,6 +1,7 @@
 /** How records look to people (C-01): every text of another program made safe, times relative. */
 import { displaySafe, displaySafeBlock } from "../base/display.ts";
 import { senderLabel } from "../model/envelope.ts";
+import { attemptWords, reasonWords } from "./attempt_words.ts";
 import type { WireAttempt, WireEndpoint, WireMessage } from "../protocol/schema.ts";
 
 /** Columns padded to their widest cell, the last one not; cells are made safe here. */
@@ -95,8 +96,8 @@ export function messageDetails(
     ["to", message.target_repo],
     ["provenance", message.provenance],
     ["state", message.state],
-    ["waiting", message.waiting_reason],
-    ["last failure", message.last_failure_reason],
+    ["waiting", inWords(message.waiting_reason)],
+    ["last failure", inWords(message.last_failure_reason)],
     ["attempts", `${message.attempt_count} of ${message.max_attempts}`],
     ["endpoint", message.endpoint_id],
     ["correlation", message.correlation_id],
@@ -129,7 +130,18 @@ export function messageDetails(
       ]),
     ]));
   }
+  const words = attempts.flatMap((attempt) => {
+    const said = attemptWords(attempt);
+    return said === undefined ? [] : [`attempt ${attempt.attempt}: ${displaySafe(said)}`];
+  });
+  if (words.length > 0) blocks.push(words.join("\n"));
   return blocks.join("\n\n");
+}
+
+function inWords(reason: string | null): string | null {
+  if (reason === null) return null;
+  const words = reasonWords(reason);
+  return words === reason ? reason : `${reason} (${words})`;
 }
 
 /** One row a window. */

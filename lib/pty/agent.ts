@@ -51,6 +51,9 @@ const RECHECK_MS = 1000;
 /** State is told to the gate this often at most: a spinner must not keep a core busy. */
 const TELL_MS = 25;
 
+/** An agent says only some time after a submission that it works; until then it looks ready. */
+const BEGIN_MS = 2000;
+
 /** The screen is between two states: neither open nor closed. */
 export const UNSETTLED = "screen_unsettled";
 
@@ -65,6 +68,7 @@ export class Agent {
   #waiters: (() => void)[] = [];
   #cancelTell: (() => void) | undefined;
   #closed = false;
+  #submitted = { turns: -1, until: -Infinity };
   /** A message that stands in the operator's line because it was not submitted. */
   left: { readonly messageId: string; readonly text: string } | undefined;
 
@@ -120,6 +124,11 @@ export class Agent {
     );
   }
 
+  /** Call right before a text is submitted: work is expected to begin. */
+  submitting(): void {
+    this.#submitted = { turns: this.status.turns, until: this.#clock.monotonic() + BEGIN_MS };
+  }
+
   /** Whether it takes a message while it works. */
   get takesWhileBusy(): boolean {
     return this.profile.input.queues || this.profile.input.busySubmit !== undefined;
@@ -141,6 +150,10 @@ export class Agent {
     if (state === "unknown") return unrecognised(reason, now);
     if (state === "busy" && (!this.takesWhileBusy || reason === "flood")) {
       return { reason: "agent_busy", due: now + RECHECK_MS };
+    }
+    const { turns, until } = this.#submitted;
+    if (!this.takesWhileBusy && status.turns === turns && now < until) {
+      return { reason: "agent_busy", due: until };
     }
     return this.#line(operator, now);
   }

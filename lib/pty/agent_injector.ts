@@ -11,6 +11,7 @@ import type { InputHold } from "./hold.ts";
 import type { InjectionOutcome } from "./injector.ts";
 import { pastePieces } from "./paste.ts";
 import type { AgentProfile } from "./profiles/schema.ts";
+import type { Submission } from "./status.ts";
 import type { WriteResult } from "./write_queue.ts";
 
 export interface AgentInjectorOptions {
@@ -91,6 +92,11 @@ export class AgentInjector {
     await agent.until(() => (reason = look()) === undefined, GATE_MS);
     return reason;
   }
+}
+
+/** An emptied line alone is none: an agent was seen to put the text back. */
+function strong(seen: Submission): boolean {
+  return seen === "echo" || seen === "working" || seen === "queued";
 }
 
 class Attempt {
@@ -179,6 +185,7 @@ class Attempt {
   async #submit(): Promise<InjectionOutcome | undefined> {
     const reason = await this.#clear();
     if (reason !== undefined) return failed(reason);
+    this.#o.agent.submitting();
     const result = await this.#o.sendWorker(encoder.encode(this.#key()), WRITE_MS);
     return result === "written" ? undefined : lost(result);
   }
@@ -219,16 +226,17 @@ class Attempt {
       agent.left = undefined;
       return { outcome: "written", reason: how };
     };
-    if (await agent.until(() => seen() !== "no", SEEN_MS)) return done(`confirmed: ${seen()}`);
+    if (await agent.until(() => strong(seen()), SEEN_MS)) return done(`confirmed: ${seen()}`);
     // A key of the operator's may have changed the line: nothing more is pressed then.
     const untouched = operator.lastKey === this.#begunAt;
     if (untouched && stands() && await this.#clear() === undefined) {
       const again = await this.#o.sendWorker(encoder.encode(this.#key()), WRITE_MS);
       if (again !== "written") return lost(again);
-      if (await agent.until(() => seen() !== "no", SEEN_MS)) {
+      if (await agent.until(() => strong(seen()), SEEN_MS)) {
         return done(`confirmed: ${seen()}, second key`);
       }
     }
+    if (!stands() && seen() === "emptied") return done("unconfirmed: emptied");
     return stands() ? failed("not_submitted") : done("unconfirmed");
   }
 }

@@ -85,11 +85,34 @@ export async function profileNamed(
   });
 }
 
+export interface ProfileSource {
+  readonly profile: Profile | AgentProfile;
+  /** Path of its file; undefined: built in. */
+  readonly file: string | undefined;
+  /** Its text; empty for `plain`, which has none. */
+  readonly text: string;
+}
+
+/** The operator's profiles, then the built-in ones; the first that fits a command is used. */
+export async function allProfiles(directory: string): Promise<ProfileSource[]> {
+  const found: ProfileSource[] = await userProfiles(directory);
+  for (const [name, { text }] of Object.entries(BUILT_IN)) {
+    found.push({ profile: (await builtInProfile(name))!, file: undefined, text: await text() });
+  }
+  return [...found, { profile: plain, file: undefined, text: "" }];
+}
+
 /**
  * Reads `*.toml` of the operator's profile directory, in order of name; none when it is missing.
  * Throws `profile_invalid` (file and key) and `profile_unreadable`.
  */
 export async function loadUserProfiles(directory: string): Promise<AgentProfile[]> {
+  return (await userProfiles(directory)).map(({ profile }) => profile);
+}
+
+async function userProfiles(
+  directory: string,
+): Promise<(ProfileSource & { profile: AgentProfile })[]> {
   let files: string[];
   try {
     files = [...Deno.readDirSync(directory)].map((entry) => entry.name)
@@ -100,11 +123,12 @@ export async function loadUserProfiles(directory: string): Promise<AgentProfile[
   }
   if (files.length === 0) return [];
   const { parseProfile } = await import("./schema.ts");
-  const profiles: AgentProfile[] = [];
+  const profiles: (ProfileSource & { profile: AgentProfile })[] = [];
   const claimed = new Map<string, string>();
   for (const name of files) {
     const file = `${directory}/${name}`;
-    const profile = parseProfile(readBounded(file), file);
+    const text = readBounded(file);
+    const profile = parseProfile(text, file);
     if (profile.name === plain.name) throw invalid(file, `name: "${plain.name}" is reserved`);
     for (const claim of [`name ${profile.name}`, ...profile.match.map((word) => `match ${word}`)]) {
       const other = claimed.get(claim);
@@ -114,7 +138,7 @@ export async function loadUserProfiles(directory: string): Promise<AgentProfile[
       }
       claimed.set(claim, file);
     }
-    profiles.push(profile);
+    profiles.push({ profile, file, text });
   }
   return profiles;
 }

@@ -31,7 +31,7 @@ Deno.test("[C-04] commands are proposed, hidden ones not", async () => {
     assert.deepEqual(await complete("hub", "task", "do"), ["done"]);
     assert.ok(!(await complete("hub", "serve", "--")).includes("--detached-child"));
     assert.ok((await complete("hub", "task", "list", "--status", "")).includes("blocked"));
-    assert.deepEqual((await complete("s")).sort(), ["send", "serve", "start", "status", "stop"]);
+    assert.deepEqual((await complete("s")).sort(), names.filter((n) => n.startsWith("s")).sort());
   });
 });
 
