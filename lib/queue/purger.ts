@@ -22,6 +22,8 @@ const SURVEYED = 4000;
 /** Messages looked at and removed in one transaction at most; about 10 ms. */
 const LOOKED_AT = 2000;
 const REMOVED = 250;
+/** Below it the empty tables would count as messages. */
+const SCALED_FROM = 1_000_000;
 /** Pages given back in one transaction; each may have to be moved first. */
 const PAGES = 64;
 
@@ -51,6 +53,8 @@ interface PurgeReceipt extends Record<string, string | number | boolean | null> 
   newest_at: number | null;
   /** Where the next piece begins; null when every message has been looked at. */
   position: number | null;
+  /** Of the whole history when it began. */
+  history_bytes: number;
   finished: boolean;
 }
 
@@ -76,6 +80,8 @@ export function* planPurge(
     after = part.last;
     yield;
   }
+  // Long messages fill their pages badly: then what they really take tells more.
+  const scale = weight < SCALED_FROM ? 1 : historyBytes / weight;
   let through: number | undefined;
   if (maxBytes !== undefined) {
     through = 0;
@@ -99,7 +105,7 @@ export function* planPurge(
   }
   return {
     messages: chosen.count,
-    bytes: chosen.weight,
+    bytes: Math.round(chosen.weight * scale),
     oldestAt: chosen.oldestAt,
     newestAt: chosen.newestAt,
     historyBytes,
@@ -153,6 +159,7 @@ export class Purger {
       oldest_at: null,
       newest_at: null,
       position: 0,
+      history_bytes: store.purge.historyBytes(),
       finished: false,
     };
     return await commit.run(() => store.receipts.add("purge", clock.now(), receipt));
@@ -192,7 +199,9 @@ export class Purger {
     if (finished) return this.#answer(id, receipt);
     if (position === null) {
       if (purge.giveBack(PAGES) > 0) return this.#answer(id, receipt);
-      const last = { ...receipt, finished: true };
+      // What has come in meanwhile hides part of it; the estimate is the least there was.
+      const freed = receipt.history_bytes - purge.historyBytes();
+      const last = { ...receipt, bytes: Math.max(receipt.bytes, freed), finished: true };
       receipts.replace(id, last);
       return this.#answer(id, last);
     }
