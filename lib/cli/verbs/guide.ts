@@ -35,6 +35,8 @@ it is neither an address nor a sender.
 - Answer only when there is something to say. Never acknowledge an acknowledgement.
 - If a message ends with \`(tamq ack ID)\`, run that command once you have taken the message on.
 - Ask one thing in a message, and say what you need to know to go on.
+- A message to a repository that the operator has not opened beside yours may be held until they allow
+  it. It is not lost: do not send it again.
 - That a message was delivered does not mean that its work was done.
 - \`tamq history --repo beta\` shows what was said and whether it arrived.
 `;

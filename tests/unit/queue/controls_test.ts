@@ -202,6 +202,7 @@ Deno.test("[B-18] pause holds every delivery, also over a restart; resume delive
     assert.deepEqual(ids(beta), []);
     assert.equal(rig.state(sent[0]!).attempt_count, 0, "paused time is no wait for the window");
     assert.equal(rig.state(sent[0]!).waiting_reason, "paused");
+    await rig.advance(30_000); // between two looks at the closed gate: the next comes after resume
     assert.deepEqual(await rig.queue.controls.resume(), { resumed: true });
     await rig.advance(59_000);
     assert.equal(rig.state(sent[0]!).attempt_count, 0);

@@ -126,6 +126,10 @@ Deno.test("[B-14] a block outlives the service; unblock lifts it, with a whole a
     assert.deepEqual(await rig.queue.controls.unblock(pair), { ...pair, refused: 2 });
     for (let i = 0; i < BURST; i++) await worker(rig, alpha, "beta");
     await refusal(worker(rig, alpha, "beta"));
+    // Also in the service that has seen the allowance run out.
+    await rig.queue.controls.unblock(pair);
+    for (let i = 0; i < BURST; i++) await worker(rig, alpha, "beta");
+    await refusal(worker(rig, alpha, "beta"));
     const error = await refusal(
       rig.queue.controls.unblock({ sender_repo: "beta", target_repo: "alpha" }),
     );
