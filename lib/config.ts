@@ -48,6 +48,8 @@ export interface Settings {
   readonly guard: GuardPolicy;
   /** Who may write to whom (B-18). */
   readonly routing: RoutingPolicy;
+  /** Repositories whose workers' output is not searched for messages. */
+  readonly unobserved: readonly string[];
   /** The state directory may lie on a network filesystem, at the operator's own risk. */
   readonly allowNetworkState: boolean;
 }
@@ -64,6 +66,7 @@ export interface FileSettings {
   grace_seconds?: number;
   allow_network_state_dir?: boolean;
   guard?: { burst?: number; per_hour?: number };
+  repositories?: Record<string, { observe?: "on" | "off" }>;
   routing?: { open?: boolean; together?: boolean; allow?: [string, string][] };
   statehub?: { api_base?: string; credential_command?: string[] };
   hub?: { socket?: string };
@@ -163,6 +166,8 @@ export async function loadSettings(env: Env = Deno.env.get): Promise<Settings> {
       together: file?.routing?.together ?? DEFAULT_ROUTING.together,
       allow: (file?.routing?.allow ?? []).map(([sender, target]) => ({ sender, target })),
     }),
+    unobserved: Object.entries(file?.repositories ?? {})
+      .flatMap(([name, { observe }]) => observe === "off" ? [name] : []),
     allowNetworkState: file?.allow_network_state_dir ?? false,
   });
 }

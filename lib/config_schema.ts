@@ -24,6 +24,10 @@ const schema = z.strictObject({
     burst: z.optional(z.int().check(z.minimum(1), z.maximum(1_000_000))),
     per_hour: z.optional(z.number().check(z.minimum(0), z.maximum(1_000_000))),
   })),
+  repositories: z.optional(z.record(
+    z.string(),
+    z.strictObject({ observe: z.optional(z.enum(["on", "off"])) }),
+  )),
   routing: z.optional(z.strictObject({
     open: z.optional(z.boolean()),
     together: z.optional(z.boolean()),
@@ -82,6 +86,8 @@ const KEYS = [
   "statehub.api_base",
   "guard.burst",
   "guard.per_hour",
+  "repositories",
+  "observe",
   "routing.open",
   "routing.together",
   "routing.allow",

@@ -17,8 +17,8 @@ export interface OperatorOptions {
   readonly onLine: (line: string) => void;
   /** Enter on an uncertain line that holds `To:` somewhere. */
   readonly onUncertainAddress: () => void;
-  /** Enter on any line. */
-  readonly onEnter: () => void;
+  /** Enter on any line; `typed` is what is known of it, all of it when `certain`. */
+  readonly onEnter: (typed: string, certain: boolean) => void;
 }
 
 const MAX_LINE = MAX_BODY_BYTES + 1024;
@@ -116,7 +116,7 @@ export class Operator {
     const text = new TextDecoder().decode(Uint8Array.from(this.#line));
     const uncertain = this.#uncertain;
     this.#clear();
-    this.#o.onEnter();
+    this.#o.onEnter(text, !uncertain);
     if (!text.includes("To:") || this.#o.secret()) return;
     // Several pasted lines are one submission to a program that takes pastes: not one line.
     if (uncertain || text.includes("\n")) this.#o.onUncertainAddress();

@@ -47,4 +47,13 @@ export class PromptRow {
     // deno-lint-ignore no-control-regex
     return /[\x00-\x1f\x7f]/.test(text.replace(HARMLESS, "")) ? undefined : row;
   }
+
+  /** What of the row can be read, roughly: without sequences, also what was painted over. */
+  text(): string {
+    const text = new TextDecoder().decode(this.#row.subarray(0, this.#length));
+    // deno-lint-ignore no-control-regex
+    return text.replace(/\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)/g, "")
+      // deno-lint-ignore no-control-regex
+      .replace(/[\x00-\x1f\x7f]/g, " ");
+  }
 }

@@ -10,6 +10,7 @@ import { foregroundGroup, getSize, getTermios, type TerminalSize } from "../pty_
 import type { Agent, OperatorLine } from "./agent.ts";
 import type { AgentInjector, AgentInjectorOptions } from "./agent_injector.ts";
 import { ExpectedEchoes } from "./echo.ts";
+import { isShower, mentionsShower, showsFiles } from "./file_dump.ts";
 import { type Foreground, foreground } from "./foreground.ts";
 import { Gate, type GateState } from "./gate.ts";
 import { InputHold } from "./hold.ts";
@@ -75,6 +76,8 @@ export class WorkerWindow implements RelayHooks {
   #tokens: Token[] = [];
   #relay: Relay | undefined;
   #broken = false;
+  /** The command last entered at the shell shows what files hold. */
+  #showsFiles = false;
   #nextOutput: PromiseWithResolvers<boolean> | undefined;
   #front: { readonly at: number; readonly seen: Foreground } | undefined;
   #repaintedAt = -Infinity;
@@ -92,9 +95,11 @@ export class WorkerWindow implements RelayHooks {
       secret: () => readsSecret(session.master),
       onLine: (line) => this.#operatorLine(line),
       onUncertainAddress: () => this.#echoes.expectUnknownAddress(now()),
-      onEnter: () => {
-        // At a shell, the next command's output belongs to no block of the one before.
-        if (this.#lines.open && front().kind === "shell") this.#lines.closeBlock();
+      onEnter: (typed, certain) => {
+        if (agent !== undefined || front().kind !== "shell") return;
+        // The next command's output belongs to no block of the one before.
+        this.#lines.closeBlock();
+        this.#showsFiles = showsFiles(typed) || (!certain && mentionsShower(this.#row.text()));
       },
     });
     this.#lines = new LinesObserver({
@@ -241,7 +246,17 @@ export class WorkerWindow implements RelayHooks {
   }
 
   #block(target: string, body: string): void {
-    if (this.#o.observe !== false) this.#o.onMessage(target, body, "worker");
+    if (this.#o.observe === false) return;
+    if (this.#fileDump()) this.#o.onRefusal(target, "file_dump");
+    else this.#o.onMessage(target, body, "worker");
+  }
+
+  /** A command entered at the window's shell shows what files hold: its words are not the worker's. */
+  #fileDump(): boolean {
+    if (this.#agent !== undefined) return false;
+    if (this.#showsFiles) return true;
+    const { kind, windowShell, members } = this.#foreground();
+    return windowShell && kind !== "shell" && members.some(({ argv }) => isShower(argv));
   }
 
   #notice(notice: ScreenNotice): void {
