@@ -2,7 +2,7 @@
 import { call } from "../../lib/client.ts";
 import type { Settings } from "../../lib/config.ts";
 import { openStore } from "../../lib/store/store.ts";
-import { systemClock } from "../../lib/base/clock.ts";
+import { systemClock, within } from "../../lib/base/clock.ts";
 import { runInside } from "./cli.ts";
 import { environmentOf, ServiceProcess, settingsIn, textLines } from "./service.ts";
 import type { Result } from "./world.ts";
@@ -106,7 +106,9 @@ export class Receiver implements AsyncDisposable {
   async next(count: number): Promise<string[]> {
     const ids: string[] = [];
     while (ids.length < count) {
-      const { value, done } = await this.shown.next();
+      const { value, done } = await within(systemClock, 30_000, this.shown.next(), () => {
+        throw new Error(`only ${ids.length} of ${count} messages were shown`);
+      });
       if (done) throw new Error("the receiver has ended");
       ids.push(value);
     }

@@ -165,6 +165,8 @@ Deno.test("[Q-06] bad lines are told with their number and do not stop the good 
   withHistory(async (world) => {
     await world.start();
     await using beta = await world.receiver();
+    // Not opened together: else what alpha sends is held, also what a replay sends for it.
+    assert.equal((await world.tamq(["allow", "alpha", "beta"])).code, 0);
     const line = (fields: Record<string, unknown>) =>
       JSON.stringify({ sender_repo: "alpha", target_repo: "beta", body: "good", ...fields });
     const text = [
@@ -241,6 +243,7 @@ Deno.test("[T-20] a line without an id is known by its content, whatever the ord
   withHistory(async (world) => {
     await world.start();
     await using beta = await world.receiver();
+    assert.equal((await world.tamq(["allow", "alpha", "beta"])).code, 0);
     const args = ["replay", "-", "--endpoint", world.endpoint, "--json"];
     const replay = async (...lines: string[]) => {
       const { sent, deduplicated } = JSON.parse(
@@ -278,4 +281,20 @@ Deno.test("[Q-06, C-07] a replay into nowhere is refused before anything is sent
     assert.match(missing.stderr, /there is no file/);
     const empty = await world.tamq(["replay", file, "--endpoint", world.endpoint]);
     assert.deepEqual([empty.code, /: 0 sent/.test(empty.stdout)], [0, true]);
+  }));
+
+Deno.test("[Q-06, B-18] a replay bypasses no gate: what a pair that is not allowed would send is held", () =>
+  withHistory(async (world) => {
+    await world.start();
+    await using beta = await world.receiver();
+    const stdin = JSON.stringify({ sender_repo: "alpha", target_repo: "beta", body: "held" });
+    const replayed = await world.tamq(["replay", "-", "--endpoint", world.endpoint], { stdin });
+    assert.deepEqual([replayed.code, /: 1 sent/.test(replayed.stdout)], [0, true]);
+    // What comes after it is shown, it is not.
+    const { message_id } = await world.send("from a person");
+    assert.deepEqual(await beta.next(1), [message_id]);
+    const [held] = jsonLines((await world.tamq(["export"])).stdout);
+    assert.deepEqual([held!.body, held!.state, held!.attempt_count], ["held", "pending", 0]);
+    assert.equal((await world.tamq(["allow", "alpha", "beta"])).code, 0);
+    assert.deepEqual(await beta.next(1), [held!.message_id]);
   }));
