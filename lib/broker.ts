@@ -24,6 +24,7 @@ import { launchFor } from "./launch.ts";
 import { REFUSAL_TEXTS, screenNoticeText } from "./pty/notice_texts.ts";
 import { isAgentProfile } from "./pty/profiles/catalog.ts";
 import type { Profile } from "./pty/profiles/plain.ts";
+import { adoptOrphans, collectOrphans } from "./pty/orphans.ts";
 import { Relay, type RelayHooks } from "./pty/relay.ts";
 import { Session } from "./pty/session.ts";
 import { Spool } from "./pty/spool.ts";
@@ -84,6 +85,7 @@ export async function runBroker(options: BrokerOptions): Promise<number> {
       ? await agentSide(profile, { clock, size: terminal.size, names })
       : undefined;
     try {
+      adoptOrphans();
       const session = Session.start({
         command: launch.argv,
         directory: options.path,
@@ -91,12 +93,14 @@ export async function runBroker(options: BrokerOptions): Promise<number> {
         size: terminal.size,
         ...(terminal.settings === undefined ? {} : { termios: terminal.settings.withUtf8() }),
       });
+      const stopCollecting = collectOrphans(session.pid);
       try {
         const running = { ...options, command: launch.argv };
         return options.service
           ? await runMessaging(running, session, terminal, clock, log, profile, agent)
           : await runPlain(options, session, terminal, clock, log);
       } finally {
+        stopCollecting();
         session.close();
       }
     } finally {

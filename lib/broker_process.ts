@@ -4,6 +4,9 @@ import { describe } from "./base/proc.ts";
 
 /** True for the argument vector with which windows start their broker, however tamq is installed. */
 export function isBrokerCommand(argv: readonly string[]): boolean {
+  // A tmux server keeps the arguments of the client that started it, and with them those of the
+  // first window's broker. It is above every shell in it, windows of ours or not.
+  if (/(?:^|\/)tmux(?:$|[ :])/.test(argv[0] ?? "")) return false;
   const verb = argv.indexOf("broker");
   return verb > 0 && argv[verb + 1]?.startsWith("--repo") === true;
 }

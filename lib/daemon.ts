@@ -10,6 +10,7 @@ import { ancestry, identify } from "./base/proc.ts";
 import { type Random, systemRandom } from "./base/random.ts";
 import { brokerProcesses } from "./broker_process.ts";
 import type { Settings } from "./config.ts";
+import { CoordLink } from "./coord_link.ts";
 import { createHandlers, type ServiceIdentity } from "./handlers.ts";
 import { historyAdvisory } from "./history_advisory.ts";
 import { refuseNetwork } from "./ipc/filesystem.ts";
@@ -150,7 +151,9 @@ class Service {
       processes,
     });
     const adoption = new Adoption({ dir: settings.spoolDir, queue, clock, log });
+    const isBroker = brokerProcesses(clock);
     const windows = new WindowStreams({
+      isBroker,
       queue,
       attachments,
       registry,
@@ -180,11 +183,18 @@ class Service {
       attachments,
       processes,
       windows,
-      isBroker: brokerProcesses(clock),
+      isBroker,
       status,
       onStray: (broker) => adoption.brokerLeft(broker),
     });
     const server = new SocketServer({ bound, path: settings.socket, handle, clock, log });
+    const link = new CoordLink({
+      settings,
+      serviceId: identity.serviceId,
+      endpoints: () => windows.endpoints(),
+      clock,
+      log,
+    });
     // Taken down in the reverse order (L-03): no new request, then what is under way, then the
     // queue with its last transaction and its receipt, then what does not end by itself.
     this.#standing.push(
@@ -192,11 +202,13 @@ class Service {
       { name: "stop the queue", run: () => queue.stop() },
       { name: "stop adopting spools", run: () => adoption.stop() },
       { name: "finish requests", run: () => server.drained(settings.graceMs / 2) },
+      { name: "leave the engine", run: () => link.stop() },
       { name: "close the socket", run: () => server.stop() },
     );
     await queue.start();
     await adoption.run();
     server.start();
+    link.start();
 
     const advisory = historyAdvisory(db);
     log.info("service.ready", {

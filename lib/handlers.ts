@@ -61,7 +61,16 @@ export function createHandlers(options: HandlerOptions): Handle {
   const { queue, attachments, processes, windows, identity } = options;
 
   const originOf = (peer: Peer): Origin => {
-    const pids = processes.ancestry(peer.pid);
+    const pids = peer.ancestry ?? processes.ancestry(peer.pid);
+    // Gone already, in another pid namespace, or hidden: it could be anybody (fails closed).
+    if (pids.length === 0) {
+      throw new TamqError(
+        "UNAUTHENTICATED",
+        "peer_unknown",
+        "the process that asks cannot be traced",
+        { hint: "keep the command running until it has its answer, outside containers" },
+      );
+    }
     const owner = attachments.ownerOf(pids);
     if (owner !== undefined) return { owner };
     // A window whose broker is not (or not yet again) attached is not "local": what an agent sends

@@ -48,6 +48,7 @@ const libc = Deno.dlopen("libc.so.6", {
   pidfd_open: { name: "syscall", parameters: ["i64", "i32", "u32"], result: "i64" },
   waitpid: { parameters: ["i32", "buffer", "i32"], result: "i32" },
   kill: { parameters: ["i32", "i32"], result: "i32" },
+  prctl: { parameters: ["i32", "u64", "u64", "u64", "u64"], result: "i32" },
   poll_now: { name: "poll", parameters: ["buffer", "usize", "i32"], result: "i32" },
   poll_wait: {
     name: "poll",
@@ -261,6 +262,13 @@ export function reap(pid: number): ExitStatus | undefined {
   if (libc.waitpid(pid, status, 1) !== pid) return undefined;
   const signal = status[0]! & 0x7f;
   return signal === 0 ? { code: (status[0]! >> 8) & 0xff } : { code: 128 + signal, signal };
+}
+
+const PR_SET_CHILD_SUBREAPER = 36;
+
+/** Descendants whose parent ends become children of this process instead of pid 1's (B-04). */
+export function becomeSubreaper(on: boolean): boolean {
+  return libc.prctl(PR_SET_CHILD_SUBREAPER, on ? 1n : 0n, 0n, 0n, 0n) === 0;
 }
 
 export const SIGHUP = 1, SIGINT = 2, SIGKILL = 9, SIGTERM = 15, SIGCONT = 18, SIGWINCH = 28;

@@ -24,6 +24,8 @@ export interface WindowStreamsOptions {
   readonly processes: Processes;
   readonly clock: Clock;
   readonly log: Log;
+  /** Whether that process is a broker, attached or not; by its argument vector. */
+  readonly isBroker: (pid: number) => boolean;
   readonly serviceId: string;
   readonly ackMode: "injected" | "acknowledged";
   /** A window's connection ended: what its broker had spooled may need a new owner (B-13). */
@@ -51,7 +53,7 @@ export class WindowStreams {
     const repo = fields.repos[0]!;
     this.#checkRepository(repo, fields.path);
     const server = this.#tmuxServer(fields.tmux.server_pid);
-    const broker = this.#broker(call.peer, fields.worker_pid);
+    const broker = this.#broker(call.peer, fields.worker_pid, server);
     const facts: EndpointFacts = {
       endpointId: endpointId(server.pid),
       generation: server.start,
@@ -223,17 +225,37 @@ export class WindowStreams {
     );
   }
 
-  /** The peer itself is the broker, and the worker it names is its own child. */
-  #broker(peer: Peer, workerPid: number): ProcessIdentity {
-    const { processes } = this.#options;
+  /**
+   * The peer itself is the broker: the worker it names is its own child, the tmux server it names
+   * started it, and it is no program inside another window.
+   */
+  #broker(peer: Peer, workerPid: number, server: ProcessIdentity): ProcessIdentity {
+    const { processes, attachments, isBroker } = this.#options;
+    const refuse = (message: string, hint: string): never => {
+      throw new TamqError("PERMISSION_DENIED", "peer_mismatch", message, { hint });
+    };
     const broker = processes.identify(peer.pid);
-    if (broker !== undefined && processes.ancestry(workerPid)[1] === peer.pid) return broker;
-    throw new TamqError(
-      "PERMISSION_DENIED",
-      "peer_mismatch",
-      `process ${workerPid} is no child of the process that attaches (${peer.pid})`,
-      { hint: "only the broker that started a worker can attach its window" },
-    );
+    if (broker === undefined || processes.ancestry(workerPid)[1] !== peer.pid) {
+      return refuse(
+        `process ${workerPid} is no child of the process that attaches (${peer.pid})`,
+        "only the broker that started a worker can attach its window",
+      );
+    }
+    const line = processes.ancestry(peer.pid);
+    if (!line.includes(server.pid)) {
+      return refuse(
+        `the process that attaches (${peer.pid}) was not started by the tmux server ${server.pid}`,
+        "open windows with: tamq start",
+      );
+    }
+    const above = line.slice(1);
+    if (attachments.ownerOf(above) !== undefined || above.some(isBroker)) {
+      return refuse(
+        `the process that attaches (${peer.pid}) runs inside another window of tamq`,
+        "open windows from a terminal or a tmux server outside of it",
+      );
+    }
+    return broker;
   }
 }
 

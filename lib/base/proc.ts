@@ -66,16 +66,21 @@ export function ancestry(pid: number): number[] {
   const chain: number[] = [];
   const sessions = climb(pid, chain);
   for (const leader of sessions) climb(leader, chain);
-  return chain;
+  // Fails closed: who hides behind a long chain is nobody.
+  return chain.length < MAX_ANCESTRY ? chain : [];
 }
+
+/** Far above any real depth; bounds the work that a hostile chain of processes can cause. */
+const MAX_ANCESTRY = 256;
 
 /** Adds `from` and its ancestors to `chain`; returns their sessions. */
 function climb(from: number, chain: number[]): Set<number> {
   const sessions = new Set<number>();
-  // Bounded, against a process table that changes underfoot.
-  for (let next = from; next > 1 && chain.length < 128 && !chain.includes(next);) {
-    chain.push(next);
+  for (let next = from; next > 1 && chain.length < MAX_ANCESTRY && !chain.includes(next);) {
     const stat = readStat(next);
+    // The first one gone: nothing is known of it. A session may outlive its leader.
+    if (stat === undefined && chain.length === 0) break;
+    chain.push(next);
     if (stat === undefined) break;
     if (stat.session > 1) sessions.add(stat.session);
     next = stat.ppid;
@@ -120,4 +125,21 @@ function threads(pid: number): string[] {
   } catch {
     return []; // gone
   }
+}
+
+/**
+ * Children of this process that have ended in another session than its own: orphans that were
+ * handed to it. Children that the runtime started itself, and waits for, are in its own session.
+ */
+export function endedOrphans(): number[] {
+  const own = readStat(Deno.pid);
+  const found: number[] = [];
+  for (const thread of threads(Deno.pid)) {
+    const children = readText(`/proc/${Deno.pid}/task/${thread}/children`);
+    for (const word of (children ?? "").split(" ")) {
+      const stat = word === "" ? undefined : readStat(Number(word));
+      if (stat?.state === "Z" && stat.session !== own?.session) found.push(Number(word));
+    }
+  }
+  return found;
 }

@@ -7,6 +7,7 @@ import { type Clock, pause, turn, within } from "../base/clock.ts";
 import { errorText, TamqError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { probe } from "../base/probe.ts";
+import { ancestry } from "../base/proc.ts";
 import type { Peer } from "../model/ports.ts";
 import type { Bound } from "./bind.ts";
 import { Channel } from "./channel.ts";
@@ -158,7 +159,8 @@ export class SocketServer {
 
   #identify(): Peer | undefined {
     try {
-      return this.#peers.next();
+      const peer = this.#peers.next();
+      return peer && { ...peer, ancestry: ancestry(peer.pid) };
     } catch {
       return undefined; // /proc/self/fd could not be listed (no descriptor left): fail closed
     }

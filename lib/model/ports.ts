@@ -11,6 +11,11 @@ export interface Peer {
   readonly pid: number;
   readonly uid: number;
   readonly gid: number;
+  /**
+   * {@link Processes.ancestry} of the peer when its connection was accepted: a client may send and
+   * end before its request is read. Empty when the peer could not be traced.
+   */
+  readonly ancestry?: readonly number[];
 }
 
 /** One registered repository. */

@@ -16,7 +16,7 @@ interface OperationSpec {
 
 const byId = z.strictObject({ message_id: schema.short });
 /** Of operations that an agent must not use to lift its own limits (T-27). */
-const operatorOnly = ["worker_refused", "not_attached", "shutting_down"] as const;
+const operatorOnly = ["worker_refused", "not_attached", "peer_unknown", "shutting_down"] as const;
 const envelope = z.strictObject({ message: schema.message });
 
 export const operations = {
@@ -69,6 +69,7 @@ export const operations = {
       "registry_unavailable",
       "sender_mismatch",
       "not_attached",
+      "peer_unknown",
       "reserved_name",
       "endpoint_unavailable",
       "ambiguous_endpoint",
@@ -97,13 +98,13 @@ export const operations = {
     summary: "Records an explicit acknowledgement; a late one wins.",
     request: byId,
     response: envelope,
-    reasons: ["unknown_message", "worker_refused", "not_attached"],
+    reasons: ["unknown_message", "worker_refused", "not_attached", "peer_unknown"],
   },
   retry: {
     summary: "Returns a failed message to the queue with its attempts reset.",
     request: byId,
     response: envelope,
-    reasons: ["unknown_message", "invalid_state", "worker_refused", "not_attached"],
+    reasons: ["unknown_message", "invalid_state", "worker_refused", "not_attached", "peer_unknown"],
   },
   cancel: {
     summary: "Withdraws a pending message.",
@@ -115,6 +116,7 @@ export const operations = {
       "already_leased",
       "worker_refused",
       "not_attached",
+      "peer_unknown",
     ],
   },
   allow: {
@@ -164,6 +166,7 @@ export const operations = {
       "unknown_receipt",
       "worker_refused",
       "not_attached",
+      "peer_unknown",
       "shutting_down",
     ],
   },

@@ -227,7 +227,19 @@ Deno.test("[B-04] a background job of a window is that window's, not the operato
   await world.open("bash --norc", "alpha", "beta");
   await world.untilScreen("beta", "bash-");
   const send = world.argv(["send", "To:alpha: from a job"]).map((word) => `'${word}'`).join(" ");
-  await world.type("beta", `(p=$BASHPID; sh -c "while kill -0 $p 2>/dev/null; do :; done; ${send}" &)`);
+  await world.type(
+    "beta",
+    `(p=$BASHPID; sh -c "while kill -0 $p 2>/dev/null; do :; done; ${send}" &)`,
+  );
   const [row] = await world.untilHistory(1);
   assert.equal(row!.sender_repo, "beta");
+});
+
+Deno.test("[B-04] a shell of the operator's own in the same tmux server is the operator", async () => {
+  await using world = await World.create(["alpha"]);
+  await world.open("cat", "alpha");
+  // The server was started by tamq itself and carries a broker's arguments.
+  await world.tmux("new-window", "-d", "-t", "=tamq:", ...world.argv(["send", "To:alpha: mine"]));
+  const [row] = await world.untilHistory(1);
+  assert.deepEqual([row!.sender_repo, row!.provenance], ["local", "cli"]);
 });

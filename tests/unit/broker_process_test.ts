@@ -31,3 +31,11 @@ Deno.test("[B-04] what is known of a process is asked again after a second", () 
   for (let pid = 100; pid < 5000; pid++) isBroker(pid);
   assert.equal(isBroker(7), true);
 });
+
+Deno.test("[B-04] a tmux server is no broker, though it keeps the arguments that started the first one", () => {
+  const tail = ["new-session", "-d", "-s", "tamq", "--", "tamq", "broker", "--repo=alpha"];
+  for (const tmux of ["tmux", "/usr/bin/tmux", "tmux: server"]) {
+    assert.equal(isBrokerCommand([tmux, ...tail]), false);
+  }
+  assert.equal(isBrokerCommand(["/opt/tmux-tools/tamq", "broker", "--repo=alpha"]), true);
+});

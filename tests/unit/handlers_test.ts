@@ -12,8 +12,16 @@ import { FakeClock } from "../helpers/clock.ts";
 import { FakeRegistry } from "../helpers/fake_registry.ts";
 
 // An invented machine: tmux server 100, broker 200, its worker 300, a command of the worker 400;
-// a shell elsewhere 500.
-const PARENTS: Record<number, number> = { 100: 1, 200: 100, 300: 200, 400: 300, 500: 1 };
+// a shell elsewhere 500; inside the window a program 410 that plays broker, with a child 420.
+const PARENTS: Record<number, number> = {
+  100: 1,
+  200: 100,
+  300: 200,
+  400: 300,
+  410: 300,
+  420: 410,
+  500: 1,
+};
 const processes: Processes = {
   identify: (pid) => pid in PARENTS ? { pid, start: `s${pid}` } : undefined,
   ancestry(pid) {
@@ -66,6 +74,7 @@ function build() {
     attachments,
     registry,
     processes,
+    isBroker: (pid) => pid === 200,
     clock,
     log: silentLog,
     serviceId: "svc",
@@ -262,7 +271,33 @@ Deno.test("[B-04] the origin of a send is the window of the peer's ancestry, nev
   assert.equal(fromWorker!.isBroker, false);
   assert.equal((await originOf(200))!.isBroker, true);
   assert.equal(await originOf(500), undefined);
-  assert.equal(await originOf(0), undefined, "another pid namespace");
+});
+
+Deno.test("[B-04] [T-02] a peer that cannot be traced is nobody: gone before its request, or of another namespace", async () => {
+  const { ask, calls } = build();
+  await ask(attach, 200);
+  calls.length = 0;
+  // It connected from inside the window, sent, and ended before the service looked.
+  for (const pid of [0, 999]) {
+    for (
+      const request of [send, { op: "retry", message_id: "m" }, { op: "ack", message_id: "m" }]
+    ) {
+      await refused(() => ask(request, pid), "peer_unknown", /traced/);
+    }
+  }
+  assert.equal(calls.length, 0);
+});
+
+Deno.test("[E-04] [B-04] a program inside a window cannot attach as another window", async () => {
+  const { ask, calls } = build();
+  const forged = { ...attach, repos: ["beta"], path: "/repos/beta", worker_pid: 420 };
+  await refused(() => ask(forged, 410), "peer_mismatch", /inside another window/);
+  await ask(attach, 200);
+  await refused(() => ask(forged, 410), "peer_mismatch", /inside another window/);
+  // Nor a program elsewhere that names a tmux server which did not start it.
+  const tmux = { ...attach.tmux, server_pid: 500 };
+  await refused(() => ask({ ...attach, tmux }, 200), "peer_mismatch", /not started by/);
+  assert.equal(calls.filter((call) => call.op === "attach").length, 1);
 });
 
 Deno.test("[T-27] a command in a window cannot retry; an operator elsewhere and the broker can", async () => {
