@@ -125,7 +125,7 @@ Deno.test("[T-22] damaged traffic neither stops nor stalls nor leaks, and admits
       const answer = await client.answer();
       if (answer !== undefined) assert.equal(typeof answer.ok, "boolean");
     };
-    const total = faultCount("FRAMES", 20_000);
+    const total = faultCount("FRAMES", 50_000);
     const turn = async () => {
       for (let i = 0; i < total / 32; i++) await one();
     };

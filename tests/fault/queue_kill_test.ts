@@ -45,7 +45,7 @@ async function runAndKill(path: string, firstKey: number, answers: number): Prom
 
 Deno.test("[L-04] kill -9 in the middle of sends loses no answered message and duplicates none", async () => {
   const random = new Seeded();
-  const kills = faultCount("QUEUE_KILLS", 60);
+  const kills = faultCount("QUEUE_KILLS", 40);
   await withTempDir(async (dir) => {
     const path = `${dir}/tamq.sqlite3`;
     const answered = new Map<string, string>();

@@ -7,7 +7,7 @@ import { faultCount, Seeded } from "../helpers/seeded.ts";
 import { ServiceProcess, settingsIn } from "../helpers/service.ts";
 import { withTempDir } from "../helpers/temp.ts";
 
-const KILLS = faultCount("KILLS", 25);
+const KILLS = faultCount("KILLS", 300);
 const SENDERS = 8;
 
 /** The service, killed and started again; clients wait for the next one. */
