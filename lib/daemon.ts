@@ -47,6 +47,8 @@ export interface ServiceOptions {
   readonly json?: boolean;
   readonly clock?: Clock;
   readonly random?: Random;
+  /** See {@link GroupCommit}; for benches. */
+  readonly maxBatch?: number;
   /** Instead of what `mode` says; for tests. */
   readonly log?: Log;
 }
@@ -136,7 +138,8 @@ class Service {
 
     const processes = { identify, ancestry };
     const attachments = new Attachments(processes);
-    const commit = new GroupCommit(db, { path: database, clock, busyTimeoutMs });
+    const { maxBatch } = this.#options;
+    const commit = new GroupCommit(db, { path: database, clock, busyTimeoutMs, maxBatch });
     const queue = new Queue({
       store,
       commit,

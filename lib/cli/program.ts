@@ -4,6 +4,7 @@
  */
 import { type AnyCommand, type Family, isFamily } from "./command.ts";
 import * as control from "./commands_control.ts";
+import { coord } from "./commands_coord.ts";
 import * as history from "./commands_history.ts";
 import * as explain from "./commands_help.ts";
 import { hub } from "./commands_hub.ts";
@@ -20,7 +21,7 @@ export const GROUPS: readonly (readonly [string, readonly string[]])[] = [
   ["Control", ["allow", "unblock", "pause", "resume", "release"]],
   ["History", ["export", "replay", "purge"]],
   ["Service", ["serve", "stop", "ping", "status", "doctor", "db-version", "service"]],
-  ["Coordination", ["hub"]],
+  ["Coordination", ["coord", "hub"]],
   ["Help", ["guide", "help", "completion"]],
 ];
 
@@ -64,6 +65,7 @@ export const COMMANDS: Readonly<Record<string, AnyCommand>> = Object.assign(
 
 /** Commands of several words, by the first of them. */
 export const FAMILIES: Readonly<Record<string, Family>> = Object.assign(Object.create(null), {
+  coord,
   hub,
   profile,
   service: unit,

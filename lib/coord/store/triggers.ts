@@ -36,6 +36,7 @@ export class Triggers {
   readonly #list;
   readonly #update;
   readonly #lookAgain;
+  readonly #clampDue;
   readonly #counts;
   readonly #source;
   readonly #putSource;
@@ -65,6 +66,9 @@ export class Triggers {
         AND (? IS NULL OR target_repo = ?) ORDER BY seq DESC LIMIT ?`);
     this.#update = db.prepare(`UPDATE triggers SET state = ?, decision = ?, gates = ?,
         gated_attempts = ?, attempts = ?, due_at = ? WHERE trigger_id = ?`);
+    this.#clampDue = db.prepare(
+      "UPDATE triggers SET due_at = ? WHERE state = 'waiting' AND due_at > ? AND due_at < ?",
+    );
     this.#lookAgain = db.prepare(
       "UPDATE triggers SET due_at = 0 WHERE state = 'waiting' AND decision = ?",
     );
@@ -148,6 +152,11 @@ export class Triggers {
   /** Those that wait for one of these reasons are looked at again. */
   lookAgain(decisions: readonly string[]): void {
     for (const decision of decisions) this.#lookAgain.run(decision);
+  }
+
+  /** No pause lasts longer than the longest one, whatever the wall clock did since it was set. */
+  clampDue(to: number, latest: number): void {
+    this.#clampDue.run(to, latest, NEVER);
   }
 
   counts(): Record<string, number> {

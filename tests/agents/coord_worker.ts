@@ -1,0 +1,59 @@
+/**
+ * A scripted worker that does what a wake message says: takes the work on, renews, leaves a
+ * checkpoint, closes its task, completes. Each step goes to the log as one JSON line.
+ *
+ *   usage: coord_worker.ts LOG TAMQ [MODE]
+ *
+ * TAMQ is the argument vector of tamq as JSON. MODE `yield` lets go with a checkpoint the first
+ * time; `deaf` reads and does nothing; `steal LEASE-OF-ANOTHER` is typed by the test.
+ */
+import { TextLineStream } from "./text_lines.ts";
+
+const [log, tamq, mode = "work"] = Deno.args;
+const argv = JSON.parse(tamq!) as string[];
+
+async function note(entry: unknown): Promise<void> {
+  await Deno.writeTextFile(log!, JSON.stringify(entry) + "\n", { append: true });
+}
+
+async function run(...args: string[]): Promise<number> {
+  const [program, ...rest] = argv;
+  const { code, stdout, stderr } = await new Deno.Command(program!, {
+    args: [...rest, ...args],
+    stdin: "null",
+    stdout: "piped",
+    stderr: "piped",
+  }).output();
+  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes).trim();
+  await note({ args, code, stdout: text(stdout), stderr: text(stderr) });
+  return code;
+}
+
+let yielded = false;
+console.log("ready");
+for await (const line of Deno.stdin.readable.pipeThrough(new TextLineStream())) {
+  await note({ line });
+  if (line.startsWith("run ")) {
+    await run(...line.slice(4).split(" "));
+    console.log("ran");
+    continue;
+  }
+  const lease = /tamq coord ack ([0-9a-z.]+)/.exec(line)?.[1];
+  if (!line.startsWith("From:coordination-engine") || lease === undefined || mode === "deaf") {
+    continue;
+  }
+  const task = /tamq hub task done (\S+)/.exec(line)?.[1];
+  if (await run("coord", "ack", lease) !== 0) continue;
+  await run("coord", "renew", lease);
+  if (mode === "yield" && !yielded) {
+    yielded = true;
+    await run("coord", "checkpoint", lease, "--summary", "half of it", "--next", "the rest");
+    await run("coord", "release", lease);
+    console.log("yielded");
+    continue;
+  }
+  await run("coord", "checkpoint", lease, "--summary", "all of it", "--file", "a.ts");
+  if (task !== undefined) await run("hub", "task", "done", task);
+  await run("coord", "complete", lease);
+  console.log(`finished ${task}`);
+}
