@@ -8,6 +8,7 @@ import { errorText, TamqError } from "./base/errors.ts";
 import type { Log } from "./base/log.ts";
 import type { ProcessIdentity } from "./base/proc.ts";
 import { endpointId } from "./model/endpoint.ts";
+import { RESERVED_SENDERS } from "./model/envelope.ts";
 import { nearest } from "./model/nearest.ts";
 import type { Delivery, DeliveryPort, Peer, Processes, Registry, Window } from "./model/ports.ts";
 import { parseBrokerFrame } from "./protocol/frame.ts";
@@ -184,6 +185,11 @@ export class WindowStreams {
   /** The registry as it is now has that exact name at that very path (E-04). */
   #checkRepository(name: string, path: string): void {
     const { registry } = this.#options;
+    if (RESERVED_SENDERS.includes(name)) {
+      throw new TamqError("FAILED_PRECONDITION", "reserved_name", `"${name}" is a reserved name`, {
+        hint: `give the repository another name: gita rename ${name} NEW-NAME`,
+      });
+    }
     const found = registry.find(name);
     if (found === "unknown") {
       const like = nearest(name, registry.names());

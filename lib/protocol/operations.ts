@@ -40,6 +40,7 @@ export const operations = {
     reasons: [
       "unknown_repository",
       "ambiguous_repository",
+      "reserved_name",
       "path_mismatch",
       "endpoint_dead",
       "already_attached",
@@ -63,6 +64,7 @@ export const operations = {
       "body_binary",
       "body_not_utf8",
       "metadata_too_large",
+      "metadata_too_deep",
       "unknown_target",
       "unknown_sender",
       "ambiguous_repository",

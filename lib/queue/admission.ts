@@ -14,12 +14,23 @@ export type SendRequest = RequestOf<"send">;
 const ENGINE_CLIENT = "coordination-engine";
 export const REPLAY_CLIENT = "tamq-replay";
 
-/** Throws `body_…` or `metadata_too_large`; returns the metadata as it is stored. */
+/** SQLite's JSON functions end at 1000 levels, and readers of an export may end sooner. */
+const MAX_METADATA_DEPTH = 32;
+
+/** Throws `body_…`, `metadata_too_deep` or `metadata_too_large`; returns the metadata as it is stored. */
 export function checkContent(request: SendRequest): { body: string; metadata: string } {
   const body = checkBody(request.body);
   if (!body.ok) {
     const { reason, message, hint } = body.error;
     throw new TamqError("INVALID_ARGUMENT", reason, message, { hint });
+  }
+  if (depth(request.metadata ?? {}) > MAX_METADATA_DEPTH) {
+    throw new TamqError(
+      "INVALID_ARGUMENT",
+      "metadata_too_deep",
+      `the metadata is nested deeper than ${MAX_METADATA_DEPTH} levels`,
+      { hint: "keep metadata flat: identifiers and short values" },
+    );
   }
   const metadata = JSON.stringify(request.metadata ?? {});
   const bytes = new TextEncoder().encode(metadata).length;
@@ -32,6 +43,14 @@ export function checkContent(request: SendRequest): { body: string; metadata: st
     );
   }
   return { body: body.value, metadata };
+}
+
+/** Levels of objects and arrays; stops counting beyond the limit, so that no input costs a stack. */
+function depth(value: unknown, level = 0): number {
+  if (typeof value !== "object" || value === null || level > MAX_METADATA_DEPTH) return level;
+  let deepest = level + 1;
+  for (const inner of Object.values(value)) deepest = Math.max(deepest, depth(inner, level + 1));
+  return deepest;
 }
 
 /** The sender as the origin proves it, whatever the request says (B-04). Throws `sender_mismatch`. */
@@ -89,13 +108,14 @@ function mismatch(message: string): TamqError {
  */
 export function checkRegistered(registry: Registry, sender: string, target: string): void {
   const names = registry.names();
-  for (const name of [sender, target]) {
-    if (!RESERVED_SENDERS.includes(name) || !names.includes(name)) continue;
+  // Only what is addressed to such a repository is refused. As a sender the name is never its own:
+  // a window of that name cannot attach.
+  if (RESERVED_SENDERS.includes(target) && names.includes(target)) {
     throw new TamqError(
       "FAILED_PRECONDITION",
       "reserved_name",
-      `${registry.source} has a repository named "${name}", which is a reserved sender name`,
-      { hint: `rename it: gita rename ${name} NEW-NAME` },
+      `${registry.source} has a repository named "${target}", which is a reserved sender name`,
+      { hint: `rename it: gita rename ${target} NEW-NAME` },
     );
   }
   checkName(registry, names, target, "unknown_target");

@@ -54,7 +54,10 @@ export function storeError(error: unknown, path: string): unknown {
       "make the file and its directory writable for your user, or set TAMQ_STATE_DIR",
     );
   }
-  if (code === CORRUPT || code === NOTADB || /malformed|not a database/.test(text)) {
+  // By the text only where the runtime gives no code: "malformed JSON" is no malformed file, and
+  // the way out below would throw a good queue away.
+  const damaged = /database disk image is malformed|not a database/;
+  if (code === CORRUPT || code === NOTADB || (code === undefined && damaged.test(text))) {
     return fail(
       "FAILED_PRECONDITION",
       "store_corrupt",

@@ -243,6 +243,7 @@ Deno.test("[E-04] attach takes the exact slug and the registered path only", asy
   await refuse({ repos: ["*"] }, "unknown_repository", /\*/);
   await refuse({ repos: ["twin"] }, "ambiguous_repository", /twin/);
   await refuse({ path: "/repos/beta" }, "path_mismatch", /\/repos\/alpha.*\/repos\/beta/);
+  await refuse({ repos: ["local"] }, "reserved_name", /local/);
   await refuse({ repos: [] }, "field_invalid", /repos/);
   await refuse({ repos: ["alpha", "beta"] }, "field_invalid", /repos/);
   assert.equal(calls.length, 0);

@@ -69,7 +69,7 @@ Deno.test("[T-07] senders must be registered too, and a repository of a reserved
     rig.registry.rows = ["beta"];
     assert.equal(await attempt(rig, fields, origin), "NOT_FOUND unknown_sender");
     rig.registry.rows = ["beta", "local"];
-    assert.equal(await attempt(rig, {}), "FAILED_PRECONDITION reserved_name");
+    assert.equal(await attempt(rig, {}), "ok", "a conflict of names stops nobody else");
     assert.equal(
       await attempt(rig, { target_repo: "local" }),
       "FAILED_PRECONDITION reserved_name",
@@ -292,4 +292,22 @@ Deno.test("[L-03] a stopped queue admits nothing and says so", () =>
     await rig.queue.stop();
     assert.equal(await attempt(rig, {}), "UNAVAILABLE shutting_down");
     await assert.rejects(rig.attach(), /not running/);
+  }));
+
+Deno.test("[T-08] metadata nested without end is refused as such, never taken for a damaged database", () =>
+  withQueue(async (rig) => {
+    // A thousand levels made SQLite answer "malformed JSON", which was read as a malformed file, and
+    // the hint said to move it away.
+    const nested = (levels: number) => {
+      let value: unknown = 1;
+      for (let i = 0; i < levels; i++) value = i % 2 === 0 ? [value] : { a: value };
+      return { a: value };
+    };
+    assert.equal(await attempt(rig, { metadata: nested(31) }), "ok");
+    for (const levels of [32, 1000, 1900]) {
+      assert.equal(
+        await attempt(rig, { metadata: nested(levels) }),
+        "INVALID_ARGUMENT metadata_too_deep",
+      );
+    }
   }));
