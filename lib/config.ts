@@ -101,8 +101,14 @@ interface ConfigSchema {
 
 const DEFAULT_STATEHUB = "http://127.0.0.1:8000";
 
-/** Reads environment and file; throws `config_invalid` with file, key and what is allowed. */
-export async function loadSettings(env: Env = Deno.env.get): Promise<Settings> {
+/**
+ * Reads environment and file; throws `config_invalid` with file, key and what is allowed. With
+ * `ignoreFile` the file is left out, for what must work while it is broken.
+ */
+export async function loadSettings(
+  env: Env = Deno.env.get,
+  options: { readonly ignoreFile?: boolean } = {},
+): Promise<Settings> {
   const get = (name: string) => env(name) || undefined; // an empty variable counts as unset
   const home = () => {
     const dir = get("HOME");
@@ -115,7 +121,9 @@ export async function loadSettings(env: Env = Deno.env.get): Promise<Settings> {
     "TAMQ_CONFIG",
     get("TAMQ_CONFIG") ?? `${get("XDG_CONFIG_HOME") ?? `${home()}/.config`}/tamq/config.toml`,
   );
-  const file = await readConfig(configFile, get("TAMQ_CONFIG") !== undefined);
+  const file = options.ignoreFile
+    ? undefined
+    : await readConfig(configFile, get("TAMQ_CONFIG") !== undefined);
   const stateDir = absolute(
     "state directory",
     get("TAMQ_STATE_DIR") ?? file?.state_dir ??
@@ -195,7 +203,11 @@ function absolute(what: string, path: string): string {
   });
 }
 
-async function readConfig(file: string, required: boolean): Promise<FileSettings | undefined> {
+/** Undefined when there is none; one that was named must be there. Throws as `loadSettings`. */
+export async function readConfig(
+  file: string,
+  required: boolean,
+): Promise<FileSettings | undefined> {
   let text: string;
   try {
     text = Deno.readTextFileSync(file);

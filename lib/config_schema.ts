@@ -1,8 +1,9 @@
 /** The configuration file's shape (C-03): every complaint names file, key and what is allowed. */
-import { parse } from "smol-toml";
+import { parse, TomlError } from "smol-toml";
 import * as z from "zod/mini";
 import { errorText, TamqError } from "./base/errors.ts";
 import type { FileSettings } from "./config.ts";
+import { CONFIG_KEYS, type ConfigKey, toToml } from "./config_keys.ts";
 import { ACK_MODES } from "./model/message.ts";
 import { nearest } from "./model/nearest.ts";
 
@@ -75,49 +76,92 @@ const schema = z.strictObject({
   })),
 });
 
-const KEYS = [
-  ...Object.keys(schema.shape),
-  "delivery.ack_mode",
-  "delivery.max_attempts",
-  "delivery.backoff_seconds",
-  "delivery.lease_seconds",
-  "delivery.ack_seconds",
-  "delivery.ready_seconds",
-  "statehub.api_base",
-  "guard.burst",
-  "guard.per_hour",
-  "repositories",
-  "observe",
-  "routing.open",
-  "routing.together",
-  "routing.allow",
-];
+/** The schema as JSON Schema, for the test that compares it with the table of keys. */
+export const configJsonSchema = () => z.toJSONSchema(schema);
 
-/** Throws `config_invalid`; the message names the file, the key and the allowed values. */
+/** Throws `config_invalid`; the message names the file, the line, the key and the allowed values. */
 export function parseConfig(text: string, file: string): FileSettings {
-  const fail = (message: string, hint?: string): never => {
-    throw new TamqError("INVALID_ARGUMENT", "config_invalid", `${file}: ${message}`, { hint });
+  const fail = (message: string, hint = "see: tamq help config", line?: number): never => {
+    const where = line === undefined ? file : `${file}, line ${line}`;
+    throw new TamqError("INVALID_ARGUMENT", "config_invalid", `${where}: ${message}`, { hint });
   };
   let value: unknown;
   try {
     value = parse(text);
   } catch (error) {
-    return fail(`not valid TOML: ${errorText(error).split("\n")[0]}`);
+    const line = error instanceof TomlError ? error.line : undefined;
+    const why = errorText(error).split("\n")[0]!.replace(/^Invalid TOML document: /, "");
+    return fail(`not valid TOML: ${why}`, 'strings stand in quotes: key = "value"', line);
   }
   const result = z.safeParse(schema, value);
-  if (result.success) {
-    const said = result.data as FileSettings;
-    contradiction(said, fail);
-    return said;
+  if (!result.success) {
+    const issue = result.error.issues[0]!;
+    // Places in a list are not keys.
+    const path = issue.path.filter((part) => typeof part === "string");
+    if (issue.code === "unrecognized_keys") {
+      const key = [...path, issue.keys[0]!].join(".");
+      return fail(`unknown key "${key}"`, keyHint(key, path), lineOf(text, key));
+    }
+    const key = path.join(".");
+    return fail(refusal(key, valueAt(value, path), issue.message), undefined, lineOf(text, key));
   }
-  const issue = result.error.issues[0]!;
-  const at = issue.path.join(".");
-  if (issue.code === "unrecognized_keys") {
-    const key = [...issue.path, issue.keys[0]].join(".");
-    const like = nearest(key, KEYS, 1)[0];
-    return fail(`unknown key "${key}"`, like ? `did you mean "${like}"?` : undefined);
+  const said = result.data as FileSettings;
+  for (const key of PATH_KEYS) {
+    const path = valueAt(said, key.split("."));
+    if (typeof path === "string" && !path.startsWith("/")) {
+      return fail(refusal(key, path, ""), undefined, lineOf(text, key));
+    }
   }
-  return fail(`${at}: ${issue.message}`);
+  contradiction(said, fail);
+  return said;
+}
+
+const PATH_KEYS = ["state_dir", "socket", "hub.socket", "coordination.socket"];
+
+/** `delivery.max_attempts is 12; allowed: 1 to 9`. */
+function refusal(key: string, value: unknown, otherwise: string): string {
+  const known = tableOf(key);
+  let shown = value === undefined ? "missing" : toToml(value);
+  if (shown.length > 60) shown = `${shown.slice(0, 60)}...`;
+  return `${key} is ${shown}; ${known === undefined ? otherwise : `allowed: ${known.allowed}`}`;
+}
+
+/** The row of the table that is about `key`, or about the tables that it stands in. */
+function tableOf(key: string): ConfigKey | undefined {
+  return CONFIG_KEYS.find((one) => key === one.key || key.startsWith(`${one.key}.`));
+}
+
+function keyHint(key: string, table: readonly string[]): string {
+  const keys = CONFIG_KEYS.map((one) => one.key);
+  const prefix = table.map((part) => `${part}.`).join("");
+  const here = keys.filter((one) => one.startsWith(prefix)).map((one) => one.slice(prefix.length));
+  const like = nearest(key, keys, 1)[0];
+  const inside = tableOf(key);
+  if (inside !== undefined) return `allowed: ${inside.allowed}`;
+  const allowed = here.length === 0 ? "see: tamq help config" : `allowed: ${here.join(", ")}`;
+  return like === undefined ? allowed : `did you mean "${like}"? ${allowed}`;
+}
+
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>(
+    (inner, part) => (inner as Record<PropertyKey, unknown>)?.[part],
+    value,
+  );
+}
+
+/** The line that gives `key` its value, as files are written mostly; undefined when not found. */
+function lineOf(text: string, key: string): number | undefined {
+  let table = "";
+  for (const [index, line] of text.split("\n").entries()) {
+    const header = /^\s*\[+\s*([^\]]*?)\s*\]+/.exec(line)?.[1];
+    if (header !== undefined) table = `${header.replaceAll(/["'\s]/g, "")}.`;
+    const name = header === undefined
+      ? /^\s*([A-Za-z0-9_."'-]+)\s*=/.exec(line)?.[1]?.replaceAll(/["']/g, "")
+      : undefined;
+    const here = header === undefined ? name && table + name : table.slice(0, -1);
+    if (here === key || (name !== undefined && key.startsWith(`${here}.`))) return index + 1;
+  }
+  return undefined;
 }
 
 /** Two names for one thing, both given and different. */

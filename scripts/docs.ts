@@ -1,4 +1,5 @@
 /** Writes the pages under docs/ and man/ that are made from code (deno task docs). Tests keep them fresh. */
+import { configurationPage } from "./config_docs.ts";
 import { jsonPage, protocolPage } from "./protocol_docs.ts";
 import { write as writeManPages } from "./man_pages.ts";
 import { format } from "./schema_text.ts";
@@ -9,12 +10,18 @@ const ROOT = new URL("../", import.meta.url).pathname;
 
 /** The pages about messages, by path. */
 export async function render(): Promise<Record<string, string>> {
-  const [protocol, json, states] = await Promise.all([
+  const [protocol, json, states, configuration] = await Promise.all([
     format(protocolPage()),
     format(jsonPage()),
     format(statesPage()),
+    configurationPage(),
   ]);
-  return { "docs/protocol.md": protocol, "docs/json.md": json, "docs/states.md": states };
+  return {
+    "docs/protocol.md": protocol,
+    "docs/json.md": json,
+    "docs/states.md": states,
+    "docs/configuration.md": configuration,
+  };
 }
 
 if (import.meta.main) {

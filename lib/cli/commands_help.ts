@@ -19,6 +19,7 @@ export const help = command<NoFlags, [string?]>({
   usage: ["[COMMAND|TOPIC]"],
   examples: [
     { run: "tamq help send", does: "the same as tamq send --help" },
+    { run: "tamq help config", does: "every key of the configuration file" },
     { run: "tamq help exit-codes", does: "what each exit status means" },
   ],
   parameters: {

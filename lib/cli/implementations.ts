@@ -5,6 +5,7 @@
  */
 export const IMPLEMENTATIONS = {
   "cli/application": () => import("./application.ts"),
+  "cli/config_text": () => import("./config_text.ts"),
   "cli/likely": () => import("./likely.ts"),
   "cli/message_ids": () => import("./message_ids.ts"),
   "cli/overview": () => import("./overview.ts"),
@@ -14,6 +15,7 @@ export const IMPLEMENTATIONS = {
   "cli/verbs/broker": () => import("./verbs/broker.ts"),
   "cli/verbs/cancel": () => import("./verbs/cancel.ts"),
   "cli/verbs/completion": () => import("./verbs/completion.ts"),
+  "cli/verbs/config": () => import("./verbs/config.ts"),
   "cli/verbs/db_version": () => import("./verbs/db_version.ts"),
   "cli/verbs/doctor": () => import("./verbs/doctor.ts"),
   "cli/verbs/endpoints": () => import("./verbs/endpoints.ts"),

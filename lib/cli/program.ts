@@ -3,6 +3,7 @@
  * from it; each implementation is imported when its command runs, not before.
  */
 import { type AnyCommand, type Family, isFamily } from "./command.ts";
+import { config } from "./commands_config.ts";
 import * as control from "./commands_control.ts";
 import { coord } from "./commands_coord.ts";
 import * as history from "./commands_history.ts";
@@ -20,7 +21,7 @@ export const GROUPS: readonly (readonly [string, readonly string[]])[] = [
   ["Messages", ["send", "history", "message", "show", "ack", "retry", "cancel"]],
   ["Control", ["allow", "unblock", "pause", "resume", "release"]],
   ["History", ["export", "replay", "purge"]],
-  ["Service", ["serve", "stop", "ping", "status", "doctor", "db-version", "service"]],
+  ["Service", ["serve", "stop", "ping", "status", "doctor", "config", "db-version", "service"]],
   ["Coordination", ["coord", "hub"]],
   ["Help", ["guide", "help", "completion"]],
 ];
@@ -65,6 +66,7 @@ export const COMMANDS: Readonly<Record<string, AnyCommand>> = Object.assign(
 
 /** Commands of several words, by the first of them. */
 export const FAMILIES: Readonly<Record<string, Family>> = Object.assign(Object.create(null), {
+  config,
   coord,
   hub,
   profile,

@@ -22,6 +22,7 @@ const ROOMS: Record<string, string> = {
   "lib/tmux/": "tmux",
   "lib/gita.ts": "gita",
   "lib/config.ts": "config",
+  "lib/config_keys.ts": "config",
   "lib/config_schema.ts": "config",
   "lib/queue/": "queue",
   "lib/queue.ts": "queue",

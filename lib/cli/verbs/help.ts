@@ -4,6 +4,7 @@ import type { Verb } from "../command.ts";
 import { usageError } from "../errors.ts";
 import { EXIT_MEANINGS } from "../exit_codes.ts";
 import { HELP_TOPICS } from "../help_topics.ts";
+import { late } from "../late.ts";
 import { overview } from "../overview.ts";
 import { COMMANDS, FAMILIES } from "../program.ts";
 import { table } from "../render.ts";
@@ -11,6 +12,7 @@ import { runCli } from "../run.ts";
 
 const help: Verb<unknown, [string?]> = async function (_flags, topic) {
   if (topic === undefined) return this.out(overview());
+  if (topic === "config") return this.out(await (await late("cli/config_text")).configHelp());
   if (topic in COMMANDS || topic in FAMILIES) return await runCli([topic, "--help"], this);
   if (topic === "exit-codes") {
     this.out("Every command of tamq ends with one of these exit statuses:\n");
