@@ -17,34 +17,74 @@ const STAND_INS: Readonly<Record<string, string>> = {
 };
 
 /** What a bundle must not hold: imports that are resolved outside of it, and early. */
-const LEFT_OVER = /\b(?:from|import\(?)\s*"((?:node|npm|jsr|https?|file):[^"]*|@[^"]*)"/;
+const LEFT_OVER =
+  /\b(?:from\s*|import\s*\(?)"((?:npm|jsr|https?|file):[^"]*|@[^"]*)"|from\s*"(node:\w+)"/;
+
+/** The program's root in its forms that know all modules beforehand. */
+export const SINGLE_ROOT = `${ROOT}main_single.ts`;
 
 /** Bundles `root` into `file`. Throws when the bundler fails or leaves something out. */
-export async function bundle(file: string, root = `${ROOT}main_single.ts`): Promise<void> {
+export async function bundle(file: string, root = SINGLE_ROOT): Promise<void> {
   await Deno.mkdir(file.replace(/[^/]*$/, "") || ".", { recursive: true });
+  await runBundler([`--output=${file}`, root], { ...manifest.imports, ...STAND_INS });
+  await finish(file);
+}
+
+/**
+ * The same in parts, one for what is loaded together, in the new folder `dir`; returns the part to
+ * begin with.
+ */
+export async function bundleParts(dir: string, root = SINGLE_ROOT): Promise<string> {
+  await runBundler(["--code-splitting", `--outdir=${dir}`, root], {
+    ...manifest.imports,
+    ...STAND_INS,
+  });
+  for (const entry of Deno.readDirSync(dir)) await finish(`${dir}/${entry.name}`);
+  return `${dir}/${root.replace(/^.*\//, "").replace(/\.ts$/, ".js")}`;
+}
+
+async function runBundler(
+  args: readonly string[],
+  imports: Readonly<Record<string, string>>,
+): Promise<void> {
   const map = await Deno.makeTempFile({ prefix: "tamq-", suffix: ".json" });
   try {
-    await Deno.writeTextFile(
-      map,
-      JSON.stringify({ imports: { ...manifest.imports, ...STAND_INS } }),
-    );
-    await runDeno([
-      "bundle",
-      "--quiet",
-      "--frozen",
-      `--import-map=${map}`,
-      "--platform=deno",
-      "--minify",
-      `--output=${file}`,
-      root,
-    ]);
+    await Deno.writeTextFile(map, JSON.stringify({ imports }));
+    const always = ["--quiet", "--frozen", `--import-map=${map}`, "--platform=deno", "--minify"];
+    await runDeno(["bundle", ...always, ...args]);
   } finally {
     await Deno.remove(map);
   }
-  const outside = LEFT_OVER.exec(await Deno.readTextFile(file));
-  if (outside !== null) {
-    throw new Error(`${file} still imports ${outside[1]}: it needs a stand-in in scripts/bundled`);
-  }
+}
+
+async function finish(file: string): Promise<void> {
+  const before = await Deno.readTextFile(file);
+  const text = lateBuiltIns(before);
+  if (text !== before) await Deno.writeTextFile(file, text);
+  const outside = LEFT_OVER.exec(text);
+  if (outside === null) return;
+  throw new Error(
+    `${file} still imports ${outside[1] ?? outside[2]}: it needs a stand-in in scripts/bundled`,
+  );
+}
+
+/** What the bundlers put in place of `require` where a package calls it. */
+const REQUIRE = /Dynamic require of|createRequire/;
+
+/**
+ * Packages import modules of the runtime by their default export, or require them; an import map
+ * does not reach into packages. In the bundle they get theirs on first use.
+ */
+function lateBuiltIns(text: string): string {
+  const late = text
+    .replace(/\bimport ([\w$]+) from\s*"(node:\w+)";/g, 'const $1=lateModule("$2");')
+    .replace(
+      /\bimport\s*\{createRequire as ([\w$]+)\}\s*from\s*"node:module";/g,
+      "const $1=()=>require;",
+    );
+  if (late === text && !REQUIRE.test(text)) return text;
+  return `const require=(id)=>process.getBuiltinModule(id),` +
+    `lateModule=(id)=>new Proxy({},{get:(_,key)=>require(id)[key]});\n${late}`;
 }
 
 /** Runs this very runtime in the checkout; throws with what it said unless it succeeds. */

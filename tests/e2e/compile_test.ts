@@ -125,6 +125,7 @@ Deno.test({
         pty: true,
         answer: 42,
         profile: "codex",
+        secret: true,
       });
       // Another file takes its place while it runs.
       await Deno.writeTextFile(`${path}.new`, "");

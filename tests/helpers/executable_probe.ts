@@ -4,6 +4,7 @@
  * its standard input how it would start itself again.
  */
 import { selfCommand } from "../../lib/base/self.ts";
+import { holdsSecret } from "../../lib/coord/secrets.ts";
 import { profileFor } from "../../lib/pty/profiles/catalog.ts";
 import { loadModel } from "../../lib/pty/screen/model.ts";
 import { closeFd, isTerminal, openPty } from "../../lib/pty_ffi.ts";
@@ -24,7 +25,8 @@ const { answer } = database.prepare("SELECT 42 AS answer").get() as { answer: nu
 database.close();
 
 const profile = (await profileFor(["codex"])).name;
-console.log(JSON.stringify({ row, pty, answer, profile }));
+const secret = await holdsSecret(`token ghp_${"0aB1".repeat(9)}`) && !await holdsSecret("hello");
+console.log(JSON.stringify({ row, pty, answer, profile, secret }));
 
 await Deno.stdin.read(new Uint8Array(1));
 console.log(JSON.stringify(selfCommand(["serve"])));
