@@ -48,10 +48,12 @@ export interface Option {
   readonly default?: unknown;
   readonly variadic?: boolean | string;
   readonly values?: readonly string[];
+  readonly placeholder?: string;
   readonly parse?: (this: CliContext, input: string) => unknown;
 }
 
 export interface Argument {
+  readonly placeholder?: string;
   readonly optional?: boolean;
   readonly default?: string;
   readonly parse: (this: CliContext, input: string) => unknown;

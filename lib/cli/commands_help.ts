@@ -2,7 +2,6 @@
 import { command } from "./command.ts";
 import { late } from "./late.ts";
 import type { Shell } from "./completion_scripts.ts";
-import { HELP_TOPICS } from "./help_topics.ts";
 
 type NoFlags = Record<never, never>;
 
@@ -31,7 +30,6 @@ export const help = command<NoFlags, [string?]>({
         optional: true,
         placeholder: "TOPIC",
         brief: "A command, or a topic",
-        proposeCompletions: (partial) => HELP_TOPICS.filter((topic) => topic.startsWith(partial)),
       }],
     },
   },

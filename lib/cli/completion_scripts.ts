@@ -30,11 +30,23 @@ _tamq() {
     prefix=
   fi
   COMPREPLY=()
+  local files=
   while IFS=$'\t' read -r word brief; do
+    [[ $word == $'\x1f'files ]] && { files=1; continue; }
     # Inside quotes the word stands as it is; one that holds the quote cannot.
     if [[ -z $quote ]]; then printf -v word '%q' "$word"; elif [[ $word == *"$quote"* ]]; then continue; fi
     COMPREPLY+=("${"$"}{word#"$prefix"}")
   done < <(tamq __complete "${"$"}{words[@]:1}" 2>/dev/null)
+  [[ -n $files ]] || return 0
+  # Files' names are quoted by bash itself.
+  compopt -o filenames 2>/dev/null
+  word=${"$"}{words[-1]}
+  [[ $word == --*=* ]] && word=${"$"}{word#*=}
+  prefix=
+  [[ -z $quote ]] && prefix=${"$"}{word%"${"$"}{word##*[:=@]}"}
+  while IFS= read -r brief; do
+    COMPREPLY+=("${"$"}{brief#"$prefix"}")
+  done < <(compgen -f -- "$word")
 }
 complete -F _tamq tamq`,
   zsh: String.raw`#compdef tamq
@@ -42,6 +54,11 @@ _tamq() {
   local line
   local -a names briefs
   while IFS= read -r line; do
+    if [[ $line == $'\x1f'files ]]; then
+      compset -P '--*='
+      _files
+      return
+    fi
     names+=("${"$"}{line%%$'\t'*}")
     briefs+=("${"$"}{line%%$'\t'*}  -- ${"$"}{line#*$'\t'}")
   done < <(tamq __complete "${"$"}{(@Q)words[2,CURRENT-1]}" "${"$"}{(Q)PREFIX}" 2>/dev/null)
@@ -54,7 +71,15 @@ function __tamq_complete
     set -l raw (commandline -ct)
     set -l current (string unescape -- $raw)
     or set current (string trim --left --chars "'\"" -- $raw)
-    tamq __complete $words[2..-1] "$current" 2>/dev/null
+    set -l found (tamq __complete $words[2..-1] "$current" 2>/dev/null)
+    if test "$found[1]" = \x1f'files'
+        set -l option (string match -r -- '^--[a-z-]+=' "$current")
+        for file in (__fish_complete_path (string replace -r -- '^--[a-z-]+=' '' "$current"))
+            echo "$option$file"
+        end
+    else if set -q found[1]
+        string join \n -- $found
+    end
 end
 complete -c tamq -e
 complete -c tamq -f -a '(__tamq_complete)'`,

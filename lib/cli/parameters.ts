@@ -48,7 +48,8 @@ export const messageId = {
   brief: "Message id, as `tamq send` and `tamq history` print it, or its first characters",
 } as const;
 
-async function repoNames(this: CliContext, partial: string): Promise<string[]> {
+/** Registered names that begin so; none when the registry cannot be read. */
+export async function repoNames(this: CliContext, partial: string): Promise<string[]> {
   const { gitaRegistry } = await late("gita");
   try {
     const registry = gitaRegistry(this.env);

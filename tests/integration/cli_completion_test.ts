@@ -49,8 +49,50 @@ Deno.test("[C-04] bash: candidates are quoted for the line, around colons, equal
     assert.deepEqual(await complete("tamq send --to '$("), ["$(touch pwned)"]);
     assert.deepEqual(await complete("tamq send --to \\$"), ["\\$\\(touch\\ pwned\\)"]);
     assert.deepEqual(await complete("tamq $(touch pwned) al"), []);
+    assert.deepEqual(await complete("tamq send To:al"), ["alpha:", "alpine:"]);
+    assert.deepEqual(await complete("tamq send 'To:al"), ["To:alpha:", "To:alpine:"]);
+    await withFiles(world);
+    // As bash wants them of a function: it quotes names of files itself.
+    assert.deepEqual((await complete("tamq send --file no")).sort(), ["no: 1.txt", "notes"]);
+    assert.deepEqual(await complete("tamq send --file=no:"), [" 1.txt"]);
+    assert.deepEqual(await complete("tamq send --file=no:\\ "), [" 1.txt"]);
+    assert.deepEqual(await complete("tamq send --file './note"), ["./notes"]);
+    assert.deepEqual(await complete("tamq export notes/"), ["notes/in"]);
     assert.deepEqual(await complete("tamq --command 'sh -c \"x\"' alph"), ["alpha"]);
   });
+});
+
+/** Files to complete in the world's folder. */
+async function withFiles(world: World): Promise<void> {
+  await Deno.mkdir(`${world.dir}/notes`);
+  await Deno.writeTextFile(`${world.dir}/notes/in`, "");
+  await Deno.writeTextFile(`${world.dir}/no: 1.txt`, "");
+}
+
+Deno.test("[C-04] message ids: the latest ones, those that the command is for, within bounds", async () => {
+  await using world = await World.create(["alpha"]);
+  await world.mustTamq(["serve", "--detach"]);
+  const ids: string[] = [];
+  for (let i = 0; i < 3; i++) {
+    const body = i === 0 ? "first\u202eline\nsecond" : "x".repeat(8000);
+    ids.push((await world.mustTamq(["send", "--to", "alpha", "--", body])).trim());
+  }
+  await world.mustTamq(["cancel", ids[2]!]);
+  const complete = async (...words: string[]) =>
+    (await world.mustTamq(["__complete", ...words])).split("\n").slice(0, -1);
+  const words = async (...given: string[]) =>
+    (await complete(...given)).map((line) => line.split("\t")[0]!);
+  assert.deepEqual(await words("message", ""), ids.toReversed());
+  assert.deepEqual(await words("show", ids[1]!.slice(0, 25)), [ids[1]]);
+  assert.deepEqual(await words("cancel", ""), [ids[1], ids[0]]);
+  assert.deepEqual(await words("retry", "--json", ""), [ids[2]]);
+  assert.deepEqual(await words("ack", ""), ids.toReversed());
+  assert.deepEqual(await words("message", ids[0]!, ""), []);
+  assert.deepEqual(await complete("message", ids[0]!), [
+    `${ids[0]}\tlocal/o → alpha, pending: first\\u{202e}line`,
+  ]);
+  await world.mustTamq(["stop"]);
+  assert.deepEqual(await words("message", ""), []);
 });
 
 Deno.test("[C-04] fish: candidates with their descriptions", async () => {
@@ -68,6 +110,11 @@ Deno.test("[C-04] fish: candidates with their descriptions", async () => {
     assert.deepEqual(await complete("tamq send --to two"), ["two words"]);
     assert.deepEqual(await complete("tamq send --to 'two w"), ["two words"]);
     assert.deepEqual(await complete("tamq history --state inj"), ["injected"]);
+    assert.deepEqual(await complete("tamq send To:al"), ["To:alpha:", "To:alpine:"]);
+    assert.deepEqual(await complete("tamq send 'To:al"), ["To:alpha:", "To:alpine:"]);
+    await withFiles(world);
+    assert.deepEqual((await complete("tamq send --file no")).sort(), ["no: 1.txt", "notes/"]);
+    assert.deepEqual(await complete("tamq send --file=note"), ["--file=notes/"]);
   });
 });
 
@@ -98,6 +145,7 @@ Deno.test("[C-04] zsh: the words that its completion system gets", async () => {
 
 Deno.test("[C-04] typed at a prompt and completed by Tab, a name with spaces or a colon is inserted whole", async () => {
   await withShells(async (world, script) => {
+    await withFiles(world);
     const shells = {
       bash: ["bash", "--norc", `PS1='> '; source ${await script("bash")}`],
       zsh: [
@@ -111,7 +159,7 @@ Deno.test("[C-04] typed at a prompt and completed by Tab, a name with spaces or 
       const screen = () => world.tmux("capture-pane", "-p", "-t", `=${name}:`);
       const type = (text: string) => world.tmux("send-keys", "-t", `=${name}:`, "-l", "--", text);
       const press = (key: string) => world.tmux("send-keys", "-t", `=${name}:`, key);
-      await type(setup!);
+      await type(`cd ${world.dir}; ${setup}`);
       await press("Enter");
       await world.until(
         `${name}'s prompt`,
@@ -124,6 +172,21 @@ Deno.test("[C-04] typed at a prompt and completed by Tab, a name with spaces or 
         await world.until(
           `${whole} in ${name}`,
           async () => (await screen()).includes(`tamq send --to ${whole}`),
+        );
+      }
+      for (
+        const [typed, whole] of [
+          ["--file note", "--file notes/"],
+          ["--file=note", "--file=notes/"],
+          ["To:two", "To:two\\ words:"],
+        ]
+      ) {
+        await press("C-u");
+        await type(`tamq send ${typed}`);
+        await press("Tab");
+        await world.until(
+          `${whole} in ${name}`,
+          async () => (await screen()).includes(`tamq send ${whole}`),
         );
       }
     }

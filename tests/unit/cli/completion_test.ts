@@ -62,6 +62,41 @@ Deno.test("[C-04] values: live gita names, states, modes, shells, topics", async
     assert.deepEqual(await complete("start", "--mode", "d"), ["draft"]);
     assert.deepEqual(await complete("completion", ""), ["bash", "zsh", "fish"]);
     assert.deepEqual(await complete("help", "exit"), ["exit-codes"]);
+    assert.deepEqual(await complete("help", "his"), ["history"]);
+    assert.ok((await complete("help", "")).includes("hub"));
+    assert.ok(!(await complete("help", "")).includes("broker"));
+    assert.deepEqual(await complete("help", "send", ""), []);
+  });
+});
+
+Deno.test("[C-04] addresses of a message to send; the files of options and arguments are left to the shell", async () => {
+  await withNames(async (complete) => {
+    const live = NAMES.filter((name) => name !== "gone").map((name) => `To:${name}:`);
+    assert.deepEqual(await complete("send", "To:"), live);
+    assert.deepEqual(await complete("send", "T"), live);
+    assert.deepEqual(await complete("send", ""), live);
+    assert.deepEqual(await complete("send", "--json", "--key", "k", "To:two"), ["To:two words:"]);
+    assert.deepEqual(await complete("send", "--", "To:alp"), ["To:alpha:", "To:alpine:"]);
+    assert.deepEqual(await complete("send", "hello"), []);
+    assert.deepEqual(await complete("send", "To:alpha:", "To:"), []);
+    assert.deepEqual(await complete("send", "--to", "alpha", "To:"), []);
+    const files = ["\u001ffiles"];
+    for (
+      const words of [
+        ["send", "--file", ""],
+        ["send", "--to", "alpha", "-f", "no"],
+        ["send", "--file="],
+        ["send", "--file=no"],
+        ["export", ""],
+        ["export", "--repo", "alpha", "no"],
+        ["replay", "--endpoint", "x", "no"],
+        ["purge", "--export", ""],
+      ]
+    ) {
+      assert.deepEqual(await complete(...words), files, words.join(" "));
+    }
+    assert.deepEqual(await complete("replay", "file", ""), []);
+    assert.ok(!(await complete("export", "--")).includes(files[0]!));
   });
 });
 
