@@ -36,7 +36,16 @@ export const status = command<JsonFlag, []>({
   brief: "Show the health of service, database, registry, queue and windows",
   details:
     `Shows the health of each part separately. The exit status is 0 when the service runs and every
-part is well, 1 when a part is not, 3 when the service does not answer.`,
+part is well, 1 when a part is not, 3 when the service does not answer.
+
+  service    the process that answers, and how many windows are attached
+  sqlite     the database of messages
+  gita       the registry that names the repositories
+  state hub  the coordination engine's business: messages do not need it ("-")
+  queue      messages that wait, and those that failed; withdrawn ones count as failed
+  leases     messages that a window is writing at this moment: each is lent to one window for a
+             bounded time, so that none is written twice at once
+  control    what you hold back or what was stopped for writing too much`,
   usage: ["[--json]"],
   examples: [
     { run: "tamq status", does: "for people" },

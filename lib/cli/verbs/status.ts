@@ -23,7 +23,10 @@ const status: Verb<JsonFlag> = async function ({ json }) {
   if (json) {
     this.out(JSON.stringify(answer));
   } else {
-    this.out(table(parts.map(([name, part]) => [name, part.ok ? "ok" : "NOT OK", part.detail])));
+    // What is not looked at is neither well nor ill.
+    const health = (part: typeof parts[number][1]) =>
+      part.detail.startsWith("not observed") ? "-" : part.ok ? "ok" : "NOT OK";
+    this.out(table(parts.map(([name, part]) => [name, health(part), part.detail])));
     const { service, sqlite, gita, queue } = answer;
     const states = Object.entries(queue.states).map(([state, n]) => `${n} ${state}`).join(", ");
     this.out("");
