@@ -26,6 +26,8 @@ export interface GroupCommitOptions {
   readonly clock: Clock;
   /** How long to retry while another process holds the write lock, milliseconds. */
   readonly busyTimeoutMs: number;
+  /** Jobs of one transaction at most; 1 gives each its own, to measure what grouping gains. */
+  readonly maxBatch?: number;
 }
 
 export class GroupCommit {
@@ -84,7 +86,7 @@ export class GroupCommit {
 
   #flush(): void {
     this.#scheduled = false;
-    const batch = this.#jobs.slice(0, MAX_BATCH);
+    const batch = this.#jobs.slice(0, this.#options.maxBatch ?? MAX_BATCH);
     try {
       this.#begin.run();
     } catch (error) {
