@@ -23,6 +23,7 @@ import {
   readHolder,
   runInOrder,
   type ServiceLock,
+  serviceRunning,
   SocketServer,
   type Step,
   tryServiceLock,
@@ -228,18 +229,7 @@ class Service {
   async #alone(identity: ServiceIdentity): Promise<ServiceLock> {
     const { settings } = this.#options;
     const lock = await tryServiceLock(settings.stateDir);
-    if (lock === undefined) {
-      const holder = readHolder(settings.stateDir);
-      throw new TamqError(
-        "ALREADY_EXISTS",
-        "service_running",
-        holder === undefined
-          ? `another service is starting on ${settings.stateDir}`
-          : `a service (process ${holder.pid}) already serves ${settings.stateDir} ` +
-            `on ${holder.socket}`,
-        { hint: "use that one, or stop it first: tamq stop" },
-      );
-    }
+    if (lock === undefined) throw serviceRunning(settings.stateDir, readHolder(settings.stateDir));
     try {
       lock.publish({
         pid: identity.pid,

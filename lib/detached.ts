@@ -23,7 +23,11 @@ export interface Launch {
   readonly foreground: string;
 }
 
-/** Throws the child's own error; `start_failed` when it died without a word; `start_timeout`. */
+/**
+ * Throws the child's own error; `start_failed` when it died without a word; `start_timeout` when it
+ * was not ready at `end` and was ended for that: nobody waits for it any more, and one that comes up
+ * later would undo a stop.
+ */
 export async function launchDetached(launch: Launch, clock: Clock, end: number): Promise<Ready> {
   const [program, ...args] = launch.argv;
   const child = new Deno.Command(program!, {
@@ -36,9 +40,26 @@ export async function launchDetached(launch: Launch, clock: Clock, end: number):
     detached: true, // a session of its own: no terminal's hang-up or ^C reaches it
   }).spawn();
   child.unref();
-  const line = await within(clock, Math.max(0, end - clock.monotonic()), firstLine(child), () => {
-    throw startTimeout(launch.name, launch.logFile, child.pid);
-  });
+  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  let line: string | undefined;
+  try {
+    const left = Math.max(0, end - clock.monotonic());
+    line = await within<string | undefined>(clock, left, firstLine(reader), () => undefined);
+    if (line === undefined) await endChild(child, clock);
+  } finally {
+    await reader.cancel();
+  }
+  if (line === undefined) {
+    throw new TamqError(
+      "UNAVAILABLE",
+      "start_timeout",
+      `the ${launch.name} was not ready in time and was ended`,
+      {
+        hint: `run it in the foreground, where it may take longer: ${launch.foreground} ` +
+          `(log: ${launch.logFile})`,
+      },
+    );
+  }
   const said = parseAnnouncement(line);
   if (said === undefined) {
     throw new TamqError(
@@ -54,19 +75,30 @@ export async function launchDetached(launch: Launch, clock: Clock, end: number):
   return said;
 }
 
-async function firstLine(child: Deno.ChildProcess): Promise<string> {
-  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+async function firstLine(reader: ReadableStreamDefaultReader<string>): Promise<string> {
   let text = "";
-  try {
-    while (!text.includes("\n")) {
-      const { value, done } = await reader.read();
-      if (done) break;
-      text += value;
-    }
-  } finally {
-    await reader.cancel();
+  while (!text.includes("\n")) {
+    const { value, done } = await reader.read();
+    if (done) break;
+    text += value;
   }
   return text.split("\n")[0]!;
+}
+
+/** How long a child that is late may take to end by itself: a migration's transaction, at most. */
+const CHILD_GRACE_MS = 2000;
+
+/** Ends the child, by force when it does not obey; waits until it is gone. */
+async function endChild(child: Deno.ChildProcess, clock: Clock): Promise<void> {
+  const gone = child.status.then(() => true);
+  for (const signal of ["SIGTERM", "SIGKILL"] as const) {
+    try {
+      child.kill(signal);
+    } catch {
+      // it has ended by itself
+    }
+    if (await within(clock, CHILD_GRACE_MS, gone, () => false)) return;
+  }
 }
 
 function parseAnnouncement(line: string): Announcement | undefined {

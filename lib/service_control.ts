@@ -1,13 +1,13 @@
 /** Starting and stopping the message service from other processes (L-01, L-02, E-05). */
 import { type Clock, pause, systemClock } from "./base/clock.ts";
 import { TamqError } from "./base/errors.ts";
-import { identify, isAlive, type ProcessIdentity } from "./base/proc.ts";
+import { identify, isAlive, listensAt, type ProcessIdentity } from "./base/proc.ts";
 import { selfCommand } from "./base/self.ts";
 import { call, findSocket } from "./client.ts";
 import type { Settings } from "./config.ts";
 import { endProcess, launchDetached, startTimeout } from "./detached.ts";
 import { refuseNetwork } from "./ipc/filesystem.ts";
-import { tryLockFile } from "./ipc/lock.ts";
+import { type Holder, serviceRunning, tryLockFile } from "./ipc/lock.ts";
 import { ensureStateDir } from "./ipc/state_dir.ts";
 import { liveHolder, readHolder } from "./socket.ts";
 
@@ -41,7 +41,8 @@ const PING_MS = 2000;
 /**
  * Makes sure that a service runs, in a session of its own. However many do this at once, one service
  * results. Throws the service's own start-up error; `start_failed` when it died without a word;
- * `start_timeout`; `service_running` when one serves this database at another, explicit socket.
+ * `start_timeout`; `service_running` when one serves this database elsewhere than at the explicit
+ * socket; `socket_lost` when one lives that nobody can reach any more.
  */
 export async function startDetached(
   settings: Settings,
@@ -90,18 +91,55 @@ async function startAlone(
     // Whoever had the start lock before us may have started it since we looked.
     const running = await pingPid(findSocket(settings), clock);
     if (running !== undefined) return { started: false, pid: running };
-    return await launch(settings, options, clock, end);
-  } catch (error) {
-    if (!(error instanceof TamqError) || error.reason !== "service_running") throw error;
-    // Started in a foreground meanwhile, or the one before is still stopping; but one that answers
-    // at another socket than the one demanded will not come to that one.
     const holder = liveHolder(settings.stateDir);
-    const elsewhere = settings.socketExplicit && holder !== undefined &&
-      holder.socket !== settings.socket;
-    if (elsewhere && await pingPid(holder.socket, clock) !== undefined) throw error;
+    if (holder === undefined) return await launchUnlessBeaten(settings, options, clock, end);
+    // It is starting, stopping or stuck. A child would find the lock taken; or, worse, take it just
+    // when the holder was stopped and nobody wants a service any more.
+    await refuseVain(settings, holder, clock);
     return undefined;
   } finally {
     lock.close();
+  }
+}
+
+/** Undefined when another one took the lock meanwhile: started in a foreground, most likely. */
+async function launchUnlessBeaten(
+  ...options: Parameters<typeof launch>
+): Promise<Started | undefined> {
+  try {
+    return await launch(...options);
+  } catch (error) {
+    if (error instanceof TamqError && error.reason === "service_running") return undefined;
+    throw error;
+  }
+}
+
+/** Throws where it is in vain to wait until the live holder of the lock answers, or is gone. */
+async function refuseVain(settings: Settings, holder: Holder, clock: Clock): Promise<void> {
+  const elsewhere = settings.socketExplicit && holder.socket !== settings.socket;
+  if (elsewhere && await pingPid(holder.socket, clock) !== undefined) {
+    throw serviceRunning(settings.stateDir, holder);
+  }
+  // Twice, since one that closes its socket in order passes through that state.
+  if (!socketLost(holder)) return;
+  await pause(clock, 100);
+  if (!socketLost(holder) || !isAlive(holder)) return;
+  throw new TamqError(
+    "UNAVAILABLE",
+    "socket_lost",
+    `the service (process ${holder.pid}) holds ${settings.stateDir} and should be reached on ` +
+      `${holder.socket}, but its socket file is gone`,
+    { hint: "start it anew, the queue stays: tamq stop; tamq serve --detach" },
+  );
+}
+
+/** True when that process listens, but on a file that is no longer there. */
+function socketLost(holder: Holder): boolean {
+  try {
+    Deno.lstatSync(holder.socket);
+    return false;
+  } catch (error) {
+    return error instanceof Deno.errors.NotFound && listensAt(holder.socket);
   }
 }
 

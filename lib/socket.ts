@@ -11,6 +11,7 @@ export {
   lockPath,
   readHolder,
   type ServiceLock,
+  serviceRunning,
   tryServiceLock,
 } from "./ipc/lock.ts";
 export { PEER_CHECK } from "./ipc/peer.ts";

@@ -143,3 +143,14 @@ export function endedOrphans(): number[] {
   }
   return found;
 }
+
+/**
+ * True while some process of this network namespace listens on the socket bound as `path`, also when
+ * its file is gone. False where the kernel's table cannot be read.
+ */
+export function listensAt(path: string): boolean {
+  // Number, references, protocol, flags, type, state, inode; the path is the rest of the line.
+  const accepts = /^\S+: \S+ \S+ 00010000 \S+ \S+ +\d+ (.*)$/; // __SO_ACCEPTCON
+  return (readText("/proc/net/unix") ?? "").split("\n")
+    .some((line) => accepts.exec(line)?.[1] === path);
+}

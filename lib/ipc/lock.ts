@@ -3,6 +3,7 @@
  * The lock is `flock` on a file in the state directory: the kernel frees it with the process, so a
  * dead holder never has to be guessed at. The file's text only tells people and clients who holds it.
  */
+import { TamqError } from "../base/errors.ts";
 import { isAlive } from "../base/proc.ts";
 import { stateDirUnusable } from "./state_dir.ts";
 
@@ -96,4 +97,16 @@ export function readHolder(stateDir: string): Holder | undefined {
 export function liveHolder(stateDir: string): Holder | undefined {
   const holder = readHolder(stateDir);
   return holder !== undefined && isAlive(holder) ? holder : undefined;
+}
+
+/** Why no second service is started; `holder` is undefined while the first has not said who it is. */
+export function serviceRunning(stateDir: string, holder: Holder | undefined): TamqError {
+  return new TamqError(
+    "ALREADY_EXISTS",
+    "service_running",
+    holder === undefined
+      ? `another service is starting on ${stateDir}`
+      : `a service (process ${holder.pid}) already serves ${stateDir} on ${holder.socket}`,
+    { hint: "use that one, or stop it first: tamq stop" },
+  );
 }

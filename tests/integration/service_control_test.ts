@@ -156,6 +156,63 @@ Deno.test("[L-01] stop leaves the queue; a service in the foreground is stopped 
   });
 });
 
+Deno.test("[L-01] [L-02] a service whose socket file is gone is named at once, not raced, and stopped for good", async () => {
+  await withSettings(async (settings) => {
+    const { pid } = await start(settings);
+    Deno.removeSync(settings.socket);
+    // Whatever is launched leaves a trace: nothing may be.
+    const trace = `${settings.stateDir}/launched`;
+    const launching = [
+      Deno.execPath(),
+      "eval",
+      `Deno.writeTextFileSync(${JSON.stringify(trace)}, "")`,
+    ];
+    const begin = systemClock.monotonic();
+    await assert.rejects(startDetached(settings, { command: launching }), (error: TamqError) => {
+      assert.equal(error.reason, "socket_lost");
+      assert.ok(error.message.includes(String(pid)) && error.message.includes(settings.socket));
+      assert.match(error.hint!, /tamq stop; tamq serve --detach/);
+      return true;
+    });
+    assert.ok(systemClock.monotonic() - begin < 5000, "without waiting for its time to pass");
+    assert.deepEqual(await stopService(settings), { stopped: true, pid });
+    assert.throws(() => Deno.lstatSync(trace), Deno.errors.NotFound);
+    assert.deepEqual(servicesOf(settings), []);
+    assert.equal((await start(settings)).started, true, "the way out is one");
+  });
+});
+
+Deno.test("[L-01] [L-02] a holder of the lock that does not answer is waited for; no second one is launched", async () => {
+  await withSettings(async (settings) => {
+    await start(settings);
+    await stopService(settings);
+    await using sleeper = sleepingProcess();
+    const holder = { ...identify(sleeper.pid)!, socket: settings.socket };
+    Deno.writeTextFileSync(`${settings.stateDir}/service.lock`, JSON.stringify(holder));
+    await assert.rejects(startDetached(settings, { ...options(settings), timeoutMs: 1500 }), {
+      reason: "start_timeout",
+      message: new RegExp(`process ${sleeper.pid}`),
+    });
+    assert.deepEqual(servicesOf(settings), []);
+    assert.ok(identify(sleeper.pid), "and it is left alone");
+    Deno.writeTextFileSync(`${settings.stateDir}/service.lock`, "");
+  });
+});
+
+Deno.test("[L-01] [L-02] a child that is not ready in time is ended, by force when it must be", async () => {
+  await withSettings(async (settings, dir) => {
+    for (const trap of ["true", "trap '' TERM"]) {
+      const name = `${dir}/pid`;
+      const command = ["sh", "-c", `${trap}; echo $$ > '${name}'; exec sleep 60`];
+      await assert.rejects(startDetached(settings, { command, timeoutMs: 1500 }), {
+        reason: "start_timeout",
+        hint: /tamq serve/,
+      });
+      assert.equal(identify(Number(Deno.readTextFileSync(name))), undefined, "it is gone");
+    }
+  });
+});
+
 Deno.test("[L-02] a stop of a dead service's name harms nobody who has its pid now", async () => {
   await withSettings(async (settings) => {
     await start(settings);
