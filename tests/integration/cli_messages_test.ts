@@ -137,8 +137,8 @@ Deno.test("[T-16, T-27, T-15, T-17, C-07] ack, retry, cancel and message: result
   refused(await world.tamq(["message", "nope"]), 1, /nope/);
   // A beginning of the id does, as long as it is unique.
   assert.equal(
-    await world.mustTamq(["message", one.slice(0, 20)]),
-    await world.mustTamq(["message", one]),
+    await world.mustTamq(["message", "--json", one.slice(0, 20)]),
+    await world.mustTamq(["message", "--json", one]),
   );
   const two = await send("two");
   assert.match(await world.mustTamq(["cancel", two.slice(0, 18)]), new RegExp(`^${two} `));
