@@ -33,6 +33,8 @@ const MESSAGE_MS = 1000;
 
 export class Tender {
   readonly #o: TenderOptions;
+  /** Why the last try of a wake failed: told once, however often it is tried. */
+  readonly #failed = new Map<string, string>();
 
   constructor(options: TenderOptions) {
     this.#o = options;
@@ -179,6 +181,9 @@ export class Tender {
       probe("coord.sent", lease);
     } catch (error) {
       const reason = error instanceof TamqError ? error.reason : "failed";
+      if (this.#failed.get(lease.leaseId) === reason) return;
+      if (this.#failed.size >= 1000) this.#failed.clear();
+      this.#failed.set(lease.leaseId, reason);
       log.warn("wake.failed", { lease: lease.leaseId, reason });
       await store.commit(() => receipts.write("wake", "failed", { trigger, lease }, { reason }));
       return;
