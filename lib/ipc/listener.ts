@@ -14,7 +14,7 @@ import { Channel } from "./channel.ts";
 import { type Answer, decodeObject, failure, type Json, lineFailure } from "./frame.ts";
 import { LIMITS, type Limits } from "./limits.ts";
 import { encodeLine, LineReader, writeAll } from "./lines.ts";
-import { PeerFinder } from "./peer.ts";
+import { type Found, PeerFinder } from "./peer.ts";
 
 /** The result of a request; with `stream`, the connection is kept and handed over after the answer. */
 export interface Reply {
@@ -105,10 +105,10 @@ export class SocketServer {
       }
       if (this.#stopping.signal.aborted) return closeQuietly(conn);
       // Nothing is awaited between accept and this: the newest socket must be this one.
-      const peer = this.#identify();
+      const found = this.#identify();
       this.#dropSilent();
       const full = this.#open.size >= this.#limits.connections;
-      this.#open.set(conn, this.#serve(conn, peer));
+      this.#open.set(conn, this.#serve(conn, found));
       // This one is refused. Accepting on at full speed only to refuse would leave no time for those
       // that are in: the rest waits in the kernel's queue until there is a place, or for a moment.
       if (full) await this.#place();
@@ -143,24 +143,26 @@ export class SocketServer {
     }
   }
 
-  async #serve(conn: Deno.Conn, peer: Peer | undefined): Promise<void> {
+  async #serve(conn: Deno.Conn, found: Found | undefined): Promise<void> {
     await Promise.resolve(); // so that it is among the open ones before it can end
     try {
-      await this.#converse(conn, peer);
+      await this.#converse(conn, found?.peer);
     } catch (error) {
       this.#options.log.error("socket.connection_failed", { reason: errorText(error) });
     } finally {
       closeQuietly(conn);
+      if (found !== undefined) this.#peers.release(found.fd);
       this.#open.delete(conn);
       if (this.#open.size < this.#limits.connections) this.#freed?.();
       probe("ipc.closed");
     }
   }
 
-  #identify(): Peer | undefined {
+  #identify(): Found | undefined {
     try {
-      const peer = this.#peers.next();
-      return peer && { ...peer, ancestry: ancestry(peer.pid) };
+      const found = this.#peers.next();
+      if (found === undefined) return undefined;
+      return { ...found, peer: { ...found.peer, ancestry: ancestry(found.peer.pid) } };
     } catch {
       return undefined; // /proc/self/fd could not be listed (no descriptor left): fail closed
     }

@@ -17,6 +17,15 @@ export const PEER_CHECK = "SO_PEERCRED";
 /** With this many remembered sockets it is time for a full look, which forgets those that are gone. */
 const PRUNE_AT = 4096;
 
+/** Descriptors of other kinds that may have been opened since the last full look; more cost one. */
+const OPENED_SINCE = 8;
+
+/** A new connection: who is there, and its descriptor. */
+export interface Found {
+  readonly peer: Peer;
+  readonly fd: number;
+}
+
 /**
  * Finds the credentials of each new connection of one listener. The runtime shows no descriptor, so
  * the new socket is the one among ours that was not there before. The caller accepts serially and
@@ -25,8 +34,8 @@ const PRUNE_AT = 4096;
 export class PeerFinder {
   readonly #name: Uint8Array;
   #known = new Set<bigint>();
-  /** The highest descriptor of the last full look. */
-  #highest = -1;
+  /** Descriptors that were in use when last seen, and were not given back since. */
+  #busy = new Set<number>();
 
   /** Throws `peer_check_unavailable` where credentials cannot be read: the service must not start. */
   constructor(path: string) {
@@ -41,24 +50,38 @@ export class PeerFinder {
   }
 
   /** Undefined unless exactly one new connection is found; the caller then drops it (fails closed). */
-  next(): Peer | undefined {
-    // The kernel gives the lowest free number, so the new one is nearly always among those that
-    // were in use at the last full look; listing /proc costs several times as much.
+  next(): Found | undefined {
+    // The kernel gives the lowest free number, so the new one is nearly always in the gaps between
+    // those that are in use; listing /proc costs many times as much. Whatever the gaps say is only
+    // where to look: a cookie that was seen before is never taken for a new connection.
     const seen = new Set<bigint>();
-    let found = this.#known.size < PRUNE_AT ? this.#examine(this.#range(), seen) : [];
+    let found = this.#known.size < PRUNE_AT ? this.#examine(this.#gaps(), seen) : [];
     if (found.length === 0) {
       const all = descriptors();
-      this.#highest = Math.max(...all);
       found = this.#examine(all, seen);
       this.#known = seen; // those that are gone are forgotten
+      this.#busy = new Set(all);
     }
-    if (found.length === 1) return peerCredentials(found[0]!);
-    this.#highest = -1; // whatever confused us may be anywhere: look at everything next time
+    const fd = found[0];
+    if (found.length === 1 && fd !== undefined) {
+      this.#busy.add(fd);
+      const peer = peerCredentials(fd);
+      return peer && { peer, fd };
+    }
+    // Whatever confused us may be anywhere: look at everything next time.
+    this.#busy.clear();
     return undefined;
   }
 
-  *#range(): Generator<number> {
-    for (let fd = 0; fd <= this.#highest; fd++) yield fd;
+  /** The connection with this descriptor has been closed: its number will be given again. */
+  release(fd: number): void {
+    this.#busy.delete(fd);
+  }
+
+  *#gaps(): Generator<number> {
+    // The lowest free number is at most the count of those in use; a few files more may be open now.
+    const end = this.#busy.size === 0 ? 0 : this.#busy.size + OPENED_SINCE;
+    for (let fd = 0; fd < end; fd++) if (!this.#busy.has(fd)) yield fd;
   }
 
   /** Those that are new connections of our listener; all seen are known from now on. */
