@@ -1,6 +1,13 @@
 /** The whole loop in real windows: hub change, wake, acknowledgement, completion, next wake. */
 import assert from "node:assert/strict";
+import { callEngine } from "../../lib/coord/client.ts";
+import { StateHubClient } from "../../lib/coord/statehub_client.ts";
+import { runInside } from "../helpers/cli.ts";
 import { CoordWorld } from "../helpers/coord_world.ts";
+
+const FAST = `[coordination]
+retry_backoff_seconds = [0.2]
+`;
 
 Deno.test("[K-01][K-06][K-07][K-18][K-20][T-05][T-09][T-23] a ready task wakes its worker once; when it is done the dependent's worker is woken; a gated task wakes nobody", async () => {
   await using coord = await CoordWorld.create(["alpha", "beta"]);
@@ -41,6 +48,137 @@ Deno.test("[K-01][K-06][K-07][K-18][K-20][T-05][T-09][T-23] a ready task wakes i
   const [why] = await coord.rows("coord", "explain", "gated");
   assert.match(String(why!.why), /the policy leaves to a person \(gates: destructive\)/);
   assert.deepEqual(why!.leases, []);
-  // The hub has the receipts, and in them nothing but identifiers and states.
-  assert.equal((await coord.rows("coord", "status"))[0]!.projection !== undefined, true);
+});
+
+Deno.test("[K-07][K-09][K-11][T-27] a worker speaks for its own lease alone; it yields, is woken again from its checkpoint, and cannot approve", async () => {
+  await using coord = await CoordWorld.create(["alpha", "beta"], FAST);
+  await coord.start();
+  await coord.worker("alpha", "yield");
+  await coord.worker("beta", "deaf");
+  await coord.task("one", "alpha");
+  await coord.untilDone("one");
+  const wakes = await coord.wakes("alpha");
+  assert.equal(wakes.length, 2);
+  assert.match(wakes[1]!, /Go on from the checkpoint .*half of it.*the rest/);
+  const [points] = [await coord.rows("coord", "explain", "one")];
+  const kinds = (points[0]!.receipts as { kind: string }[]).map((receipt) => receipt.kind);
+  for (const kind of ["trigger", "lease", "wake", "checkpoint", "completion"]) {
+    assert.ok(kinds.includes(kind), `${kind} in ${kinds}`);
+  }
+
+  await coord.task("two", "beta");
+  const [lease] = await coord.until("beta to be offered a lease", async () => {
+    const rows = await coord.rows("coord", "leases");
+    return rows.length > 0 && rows;
+  });
+  const outcome = async (repo: string, words: string) => {
+    const before = (await coord.steps(repo)).length;
+    await coord.world.type(repo, `run ${words}`);
+    return await coord.until(`"${words}" in ${repo}`, async () => {
+      const step = (await coord.steps(repo)).slice(before).find(({ args }) => args !== undefined);
+      return step;
+    });
+  };
+  // From the wrong window, from no window, and from the right one.
+  const stolen = await outcome("alpha", `coord ack ${lease!.lease} --json`);
+  assert.equal(JSON.parse(stolen.stderr!).reason, "lease_not_yours");
+  const outside = await coord.world.tamq(["coord", "ack", String(lease!.lease), "--json"]);
+  assert.equal(JSON.parse(outside.stderr).reason, "not_in_window");
+  assert.equal(outside.code, 5);
+  const own = await outcome("beta", `coord ack ${lease!.lease} --json`);
+  assert.equal(own.code, 0, own.stderr);
+  assert.equal((await outcome("beta", "coord lease --json")).code, 0);
+
+  await coord.task("gated", "alpha", "--action", "destructive");
+  const [trigger] = await coord.until("the gate", async () => {
+    const rows = await coord.rows("coord", "triggers", "--state", "gated");
+    return rows.length > 0 && rows;
+  });
+  const approve = ["coord", "approve", String(trigger!.id), "--action", "destructive", "--why"];
+  const inside = await outcome("beta", [...approve, "mine", "--json"].join(" "));
+  assert.equal(inside.code, 5);
+  const answers = (typed: (challenge: string) => string) =>
+    runInside([...approve, "backup made"], { env: coord.world.env, answers: [typed("?")] });
+  const wrong = await answers(() => "yes");
+  assert.equal(wrong.code, 5, wrong.stderr);
+  assert.equal((await coord.rows("coord", "triggers", "--state", "gated")).length, 1);
+  const identity = await runInside(
+    ["coord", "approve", String(trigger!.id), "--action", "identity", "--why", "x", "--json"],
+    { env: coord.world.env, answers: [] },
+  );
+  assert.equal(JSON.parse(identity.stderr).reason, "never_approvable");
+  // The word is shown on the terminal; a person types it.
+  const socket = `${coord.world.dir}/run/tamq-coord.sock`;
+  const request = { trigger_id: String(trigger!.id), action: "destructive" };
+  const { challenge } = await callEngine(socket, "challenge", request);
+  const guess = { ...request, why: "backup made" };
+  await assert.rejects(
+    callEngine(socket, "approve", { ...guess, challenge: "aaaaaa" }),
+    { reason: "challenge_wrong" },
+  );
+  const approved = await callEngine(socket, "approve", { ...guess, challenge: String(challenge) });
+  assert.ok(Date.parse(String(approved.expires_at)) > Date.now());
+  await assert.rejects(
+    callEngine(socket, "approve", { ...guess, challenge: String(challenge) }),
+    { reason: "challenge_wrong" },
+  );
+  await coord.untilDone("gated");
+});
+
+Deno.test("[K-10][K-14][K-15][C-05] no prompt, no text of a task and no token stands in receipts, logs or what the hub was told; every receipt reaches the hub", async () => {
+  await using coord = await CoordWorld.create(["alpha"]);
+  await coord.start();
+  await coord.worker("alpha");
+  await coord.task("one", "alpha", "--description", "CANARY-of-the-task");
+  await coord.untilDone("one");
+  await coord.until("all receipts to be published", async () => {
+    const [status] = await coord.rows("coord", "status");
+    return (status!.projection as { waiting: number }).waiting === 0 &&
+      (await coord.rows("coord", "leases")).length === 0;
+  });
+  const state = `${coord.world.dir}/state/tamq`;
+  const receipts = JSON.stringify(await coord.rows("coord", "explain", "one"));
+  using hub = new StateHubClient({ address: { unix: `${coord.world.dir}/run/tamq-hub.sock` } });
+  const { items } = (await hub.call("listReceipts", { query: { limit: 500 } })).value;
+  const published = items.filter((item) => item.source_id === "one").map((item) => item.kind);
+  for (const kind of ["trigger", "lease", "wake", "checkpoint", "completion"]) {
+    assert.ok((published as string[]).includes(kind), `${kind} in ${published}`);
+  }
+  const woken = items.find((item) => item.kind === "wake" && item.status === "accepted")!;
+  assert.ok(woken.local_message_id && woken.coordination_endpoint_id, "the message's identity");
+  const texts = [
+    receipts,
+    JSON.stringify(items),
+    await Deno.readTextFile(`${state}/coord/coord.log`),
+    await Deno.readTextFile(`${state}/tamq.log`),
+    await Deno.readTextFile(`${state}/hub/hub.log`),
+  ];
+  for (const text of texts) {
+    assert.doesNotMatch(text, /CANARY|Before you begin|tamq coord ack|You may:/);
+  }
+  for (const name of ["coord.sqlite3", "coord/coord.log", "coord/service.lock"]) {
+    assert.equal(Deno.lstatSync(`${state}/${name}`).mode! & 0o777, 0o600, name);
+  }
+  assert.equal(Deno.lstatSync(`${coord.world.dir}/run/tamq-coord.sock`).mode! & 0o777, 0o600);
+});
+
+Deno.test("[K-08][K-09][L-02][L-03][K-21] messages flow while no engine runs; several starts give one engine; it stops in order and attaches the service when it is back", async () => {
+  await using coord = await CoordWorld.create(["alpha"]);
+  await coord.start();
+  const starts = await Promise.all([1, 2, 3].map(() => coord.coord("serve", "--detach")));
+  assert.ok(starts.every((line) => line.includes("already running")), starts.join());
+  await coord.worker("alpha");
+  await coord.coord("stop");
+  await coord.world.mustTamq(["send", "To:alpha: while no engine runs"]);
+  await coord.world.untilScreen("alpha", "while no engine runs");
+  assert.equal((await coord.world.tamq(["coord", "status"])).code, 3);
+  await coord.task("one", "alpha");
+  await coord.coord("serve", "--detach", "--verbose");
+  await coord.untilDone("one");
+  await coord.until("the attach", async () => {
+    const log = await Deno.readTextFile(`${coord.world.dir}/state/tamq/coord/coord.log`);
+    return log.includes("endpoint.attached");
+  });
+  const log = await Deno.readTextFile(`${coord.world.dir}/state/tamq/coord/coord.log`);
+  assert.match(log, /engine\.stopped clean=true/);
 });
