@@ -61,6 +61,8 @@ export async function launchDetached(launch: Launch, clock: Clock, end: number):
     );
   }
   const said = parseAnnouncement(line);
+  // One that failed takes down what it had built; whoever hears of it finds nothing of it left.
+  if (said === undefined || "error" in said) await ended(child, clock);
   if (said === undefined) {
     throw new TamqError(
       "UNAVAILABLE",
@@ -85,19 +87,23 @@ async function firstLine(reader: ReadableStreamDefaultReader<string>): Promise<s
   return text.split("\n")[0]!;
 }
 
-/** How long a child that is late may take to end by itself: a migration's transaction, at most. */
+/** How long a child may take to end by itself: a migration's transaction, at most. */
 const CHILD_GRACE_MS = 2000;
+
+/** True when the child has ended within the time that it may take. */
+function ended(child: Deno.ChildProcess, clock: Clock): Promise<boolean> {
+  return within(clock, CHILD_GRACE_MS, child.status.then(() => true), () => false);
+}
 
 /** Ends the child, by force when it does not obey; waits until it is gone. */
 async function endChild(child: Deno.ChildProcess, clock: Clock): Promise<void> {
-  const gone = child.status.then(() => true);
   for (const signal of ["SIGTERM", "SIGKILL"] as const) {
     try {
       child.kill(signal);
     } catch {
       // it has ended by itself
     }
-    if (await within(clock, CHILD_GRACE_MS, gone, () => false)) return;
+    if (await ended(child, clock)) return;
   }
 }
 

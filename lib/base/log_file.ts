@@ -1,4 +1,5 @@
 /** A log file of bounded size: 0600, appended, older parts kept as `.1` to `.5` (C-05). */
+import { openOwnFile } from "./own_file.ts";
 
 /** One part; six of them at most are on disk. */
 const PART_BYTES = 5 << 20;
@@ -9,10 +10,13 @@ export interface LogFile {
   close(): void;
 }
 
-/** Throws what the system says when the file cannot be opened. One process writes it. */
+/**
+ * Throws `file_unusable` for a link, or what is no file of ours, and what the system says when it
+ * cannot be opened. One process writes it.
+ */
 export function openLogFile(path: string, partBytes = PART_BYTES): LogFile {
   const encoder = new TextEncoder();
-  const open = () => Deno.openSync(path, { append: true, create: true, mode: 0o600 });
+  const open = () => openOwnFile(path, "append");
   let file = open();
   let size = file.statSync().size;
 

@@ -1,4 +1,6 @@
 /** One `tamq start` at a time, so that two never open the same repository twice (E-05). */
+import { TamqError } from "../base/errors.ts";
+import { openOwnFile } from "../base/own_file.ts";
 import { ensureStateDir, stateDirUnusable } from "../ipc/state_dir.ts";
 
 /** Runs `work` while holding the lock; the kernel frees it with the process. */
@@ -6,8 +8,9 @@ export async function withOpenLock<T>(stateDir: string, work: () => Promise<T>):
   ensureStateDir(stateDir);
   let file: Deno.FsFile;
   try {
-    file = await Deno.open(`${stateDir}/open.lock`, { write: true, create: true, mode: 0o600 });
+    file = openOwnFile(`${stateDir}/open.lock`, "read-write");
   } catch (cause) {
+    if (cause instanceof TamqError) throw cause;
     throw stateDirUnusable(stateDir, cause);
   }
   try {

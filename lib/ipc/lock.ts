@@ -4,6 +4,7 @@
  * dead holder never has to be guessed at. The file's text only tells people and clients who holds it.
  */
 import { TamqError } from "../base/errors.ts";
+import { openOwnFile } from "../base/own_file.ts";
 import { isAlive } from "../base/proc.ts";
 import { stateDirUnusable } from "./state_dir.ts";
 
@@ -56,12 +57,16 @@ export async function tryServiceLock(stateDir: string): Promise<ServiceLock | un
   };
 }
 
-/** The file at `path`, created 0600, locked; undefined when somebody else holds its lock. */
+/**
+ * The file at `path`, created 0600, locked; undefined when somebody else holds its lock. Throws
+ * `file_unusable` for a link, or what is no file of ours, and `state_dir_…`.
+ */
 export async function tryLockFile(path: string): Promise<Deno.FsFile | undefined> {
   let file: Deno.FsFile;
   try {
-    file = await Deno.open(path, { read: true, write: true, create: true, mode: 0o600 });
+    file = openOwnFile(path, "read-write");
   } catch (cause) {
+    if (cause instanceof TamqError) throw cause;
     throw stateDirUnusable(path, cause);
   }
   let held = false;

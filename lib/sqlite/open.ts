@@ -33,6 +33,7 @@ function openWritable(path: string, options: OpenOptions): Database {
   makeDirectory(dir);
   let db: Database | undefined;
   try {
+    refuseDangling(path);
     makePrivate(path);
     db = new DatabaseSync(path, {
       timeout: options.busyTimeoutMs,
@@ -67,9 +68,32 @@ function makePrivate(path: string): void {
   }
 }
 
+/** A link to a database elsewhere is the user's choice; one that leads nowhere is no empty database. */
+function refuseDangling(path: string): void {
+  try {
+    if (!Deno.lstatSync(path).isSymlink) return;
+  } catch {
+    return; // absent, or its directory cannot be searched: opening says so
+  }
+  try {
+    Deno.statSync(path);
+  } catch (cause) {
+    throw new TamqError(
+      "UNAVAILABLE",
+      "store_unreadable",
+      `${path}: is a symbolic link that leads to no file (${errorText(cause)})`,
+      {
+        hint: "bring back what it led to, or move the link away to start with an empty one",
+        cause,
+      },
+    );
+  }
+}
+
 function openReadOnly(path: string, options: OpenOptions): Database {
   let db: Database | undefined;
   try {
+    refuseDangling(path);
     if (!Deno.statSync(path).isFile) throw new Error("unable to open: not a file");
     db = new DatabaseSync(path, { readOnly: true, timeout: options.busyTimeoutMs });
     pragma(db, "SELECT count(*) FROM sqlite_schema");

@@ -252,6 +252,36 @@ Deno.test("[C-02] the detached service logs to a file of mode 0600 in a director
   });
 });
 
+Deno.test("[C-02] [Q-01] links where log, lock and database belong keep the service from starting, with the reason", async () => {
+  await withSettings(async (settings, dir) => {
+    Deno.mkdirSync(settings.stateDir, { recursive: true, mode: 0o700 });
+    for (
+      const [name, reason] of [
+        ["tamq.log", "file_unusable"],
+        ["service.lock", "file_unusable"],
+        ["start.lock", "file_unusable"],
+        ["tamq.sqlite3", "store_unreadable"],
+      ] as const
+    ) {
+      const path = `${settings.stateDir}/${name}`;
+      Deno.symlinkSync(`${dir}/foreign`, path);
+      await assert.rejects(start(settings), (error: TamqError) => {
+        assert.equal(error.reason, reason, error.message);
+        assert.ok(error.message.startsWith(path), error.message);
+        assert.match(error.hint!, /move .*away/);
+        return true;
+      });
+      assert.throws(() => Deno.lstatSync(`${dir}/foreign`), Deno.errors.NotFound, name);
+      assert.deepEqual(servicesOf(settings), []);
+      Deno.removeSync(path);
+      for (const made of ["tamq.log", "service.lock", "start.lock"]) {
+        await Deno.remove(`${settings.stateDir}/${made}`).catch(() => {});
+      }
+    }
+    assert.equal((await start(settings)).started, true);
+  });
+});
+
 Deno.test("[E-06] a service that cannot start says why to who started it, and leaves nothing", async () => {
   await withSettings(async (settings, dir) => {
     Deno.mkdirSync(`${dir}/run`);

@@ -44,6 +44,21 @@ Deno.test("[L-02] text left by a dead, reused or garbled holder never counts as 
   });
 });
 
+Deno.test("[C-02] a lock file that is a link, whole or dangling, is refused and nothing is made through it", async () => {
+  await withTempDir(async (dir) => {
+    const foreign = `${dir}/foreign`;
+    const expected = { reason: "file_unusable", message: /service\.lock is a symbolic link/ };
+    Deno.symlinkSync(foreign, lockPath(dir));
+    await assert.rejects(tryServiceLock(dir), expected);
+    assert.throws(() => Deno.lstatSync(foreign), Deno.errors.NotFound);
+    Deno.writeTextFileSync(foreign, "theirs");
+    await assert.rejects(tryServiceLock(dir), expected);
+    assert.equal(Deno.readTextFileSync(foreign), "theirs");
+    Deno.removeSync(lockPath(dir));
+    (await tryServiceLock(dir))!.release();
+  });
+});
+
 Deno.test("[C-02] the state directory is made for its owner alone", async () => {
   await withTempDir((dir) => {
     ensureStateDir(`${dir}/a/b`);

@@ -76,6 +76,21 @@ Deno.test("what cannot be a database is refused with its path and a way out", ()
     assert.equal(Deno.readTextFileSync(junk).slice(0, 7), "this is");
   }));
 
+Deno.test("[C-02] [Q-01] a link that leads to no database is refused as such, one that does is used", () =>
+  withTempDir((dir) => {
+    const path = `${dir}/tamq.sqlite3`;
+    Deno.symlinkSync(`${dir}/elsewhere.sqlite3`, path);
+    for (const readOnly of [false, true]) {
+      const error = refusal(() => openDatabase(path, { ...OPTIONS, readOnly }));
+      assert.equal(error.reason, "store_unreadable");
+      assert.ok(error.message.startsWith(`${path}: is a symbolic link`), error.message);
+      assert.match(error.hint!, /move the link away/);
+      assert.deepEqual([...Deno.readDirSync(dir)].map((entry) => entry.name), ["tamq.sqlite3"]);
+    }
+    openDatabase(`${dir}/elsewhere.sqlite3`, OPTIONS).close();
+    for (const readOnly of [false, true]) openDatabase(path, { ...OPTIONS, readOnly }).close();
+  }));
+
 Deno.test("[Q-01] a database that somebody else keeps locked is busy after the timeout", () =>
   withTempDir((dir) => {
     const path = `${dir}/tamq.sqlite3`;
