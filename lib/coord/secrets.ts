@@ -1,5 +1,5 @@
 /**
- * Finds secrets in prompts by a maintained library (decision 0010): its rules know the forms of
+ * Finds secrets in prompts by a maintained library (decision 0012): its rules know the forms of
  * credentials, we know none. What cannot be checked counts as one: fails closed.
  */
 import { lintSource } from "@secretlint/core";
