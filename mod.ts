@@ -28,3 +28,6 @@ export type {
 export { MAX_BODY_BYTES, MAX_METADATA_BYTES } from "./lib/model/body.ts";
 export { type MessageState, type Provenance, PROVENANCES, STATES } from "./lib/model/message.ts";
 export { type Mode, MODES } from "./lib/model/endpoint.ts";
+export { CoordinationEngineAdapter, type WakeAck, type WakeRequest } from "./lib/coord/adapter.ts";
+export type { Checkpoint } from "./lib/model/checkpoint.ts";
+export type { WorkerTrigger } from "./lib/model/trigger.ts";

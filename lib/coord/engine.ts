@@ -9,6 +9,7 @@ import { announce, announceFailure, logDeath, serviceLog } from "../base/service
 import { Steady } from "../base/steady.ts";
 import { findSocket } from "../client.ts";
 import type { Env, Settings } from "../config.ts";
+import { refuseNetwork } from "../ipc/filesystem.ts";
 import { ensureStateDir } from "../ipc/state_dir.ts";
 import { contentVersion, selectProfile } from "../model/policy.ts";
 import type { Registry } from "../model/ports.ts";
@@ -60,6 +61,7 @@ export async function runEngine(options: EngineOptions): Promise<void> {
   const paths = engineSettings(settings);
   try {
     ensureStateDir(settings.stateDir);
+    if (!settings.allowNetworkState) refuseNetwork(settings.stateDir);
     ensureStateDir(paths.stateDir);
     using output = serviceLog({ ...options, logFile: paths.logFile, clock });
     const { log } = output;

@@ -55,6 +55,8 @@ Deno.test("[K-07][K-05] the answer is due from when the message is shown; then t
     for (const pause of [5, 15, 60]) {
       const sent = rig.transport.all.at(-1)!;
       seen.push(sent.request.lease_id);
+      rig.clock.advance(100_000); // it waits for a busy agent: that does not count
+      await rig.step();
       sent.state = "injected";
       await rig.step();
       rig.clock.advance(29_000);
@@ -366,4 +368,62 @@ Deno.test("[K-06] wall-clock jumps expire no lease early and keep none for ever"
       assert.equal(held(rig).length, 0);
     });
   }
+});
+
+Deno.test("[K-04][K-09] a window that is no longer the registered folder gets nothing of what still waits for it", async () => {
+  await withCoord(async (rig) => {
+    rig.transport.open("alpha");
+    await rig.task("t");
+    await rig.step();
+    rig.transport.live = [];
+    rig.transport.open("alpha", { path: "/somewhere/else" });
+    await rig.step();
+    await rig.step();
+    assert.equal(rig.transport.all[0]!.state, "failed", "withdrawn");
+    assert.equal(triggerOf(rig, "t").decision, "identity_mismatch");
+    assert.equal(triggerOf(rig, "t").state, "gated");
+  });
+});
+
+Deno.test("[T-18][K-06] its endpoint gone and another in its place: the identical wake is sent there, no new lease", async () => {
+  await withCoord(async (rig) => {
+    rig.transport.open("alpha", { endpoint: "tmux-amq-1" });
+    await rig.task("t");
+    await rig.step();
+    rig.transport.live = [];
+    await rig.step();
+    rig.transport.open("alpha", { endpoint: "tmux-amq-2" });
+    await rig.step();
+    assert.equal(rig.transport.all.length, 1);
+    assert.equal(rig.transport.all[0]!.times, 2);
+    assert.equal(rig.store.leases.held().length, 1);
+  });
+});
+
+Deno.test("[K-01][K-03] a message that asks for action wakes, one that does not waits, and ready plans are offered", async () => {
+  await withCoord(async (rig) => {
+    rig.transport.open("alpha");
+    rig.transport.open("beta");
+    const leave = async (requests_action: boolean, target_repo: string) =>
+      (await rig.hub.call("createMessage", {
+        body: { sender: "me", target_repo, subject: "look", body: "at this", requests_action },
+      })).value.message_id;
+    const quiet = await leave(false, "alpha");
+    const asking = await leave(true, "alpha");
+    await rig.hub.call("createWorkplan", {
+      body: { workplan_id: "p", title: "Plan", repo: "beta", status: "ready" },
+    });
+    await rig.step();
+    assert.equal(triggerOf(rig, quiet).decision, "no_action_requested");
+    const sources = rig.transport.all.map((sent) => sent.request.trigger.source_id).sort();
+    assert.deepEqual(sources, [asking, "p"].sort());
+    const prompt = rig.transport.all.find((sent) =>
+      sent.request.trigger.source_id === asking
+    )!.request.prompt;
+    assert.match(prompt, /> at this\n[\s\S]*tamq hub message ack /);
+    await rig.hub.call("ackMessage", { params: { message_id: asking }, body: {} });
+    await rig.step();
+    await rig.step();
+    assert.equal(triggerOf(rig, asking).decision, "finished");
+  });
 });

@@ -82,7 +82,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     "coord",
   ],
   main: ["base", "cli"],
-  mod: ["base", "model", "protocol", "client", "config"],
+  mod: ["base", "model", "protocol", "client", "config", "coord"],
 };
 
 interface Dependency {

@@ -4,6 +4,8 @@ import { selfCommand } from "../../base/self.ts";
 import { loadSettings } from "../../config.ts";
 import { connectHub } from "../../coord/connect.ts";
 import { endProcess, startOnce } from "../../detached.ts";
+import { ensureStateDir } from "../../ipc/state_dir.ts";
+import { refuseNetwork } from "../../ipc/filesystem.ts";
 import { findHub, hubSettings } from "../../hub/settings.ts";
 import { liveHolder } from "../../socket.ts";
 import type { Verb } from "../command.ts";
@@ -27,6 +29,8 @@ export const serve: Verb<HubServeFlags> = async function (flags) {
   }
   const settings = await loadSettings(this.env);
   const hub = hubSettings(settings, this.env);
+  ensureStateDir(settings.stateDir);
+  if (!settings.allowNetworkState) refuseNetwork(settings.stateDir);
   if (flags.detach) {
     const tcp = flags.tcp === undefined ? [] : ["--tcp", String(flags.tcp)];
     const { started, pid } = await startOnce({
