@@ -2,8 +2,8 @@
  * The durable queue without sockets: sends a second with group commit and with one transaction a
  * send, in turns on the same disk; and whether a delivery gets dearer as history grows.
  *
- *     deno run -A bench/queue.ts             # history of 1,000 and 100,000 messages
- *     deno run -A bench/queue.ts 1000000     # … and of a million (a few minutes, 1 GB of disk)
+ *     deno run -A bench/queue.ts             # histories of 1,000 and 100,000 messages
+ *     deno run -A bench/queue.ts 1000000     # of 1,000 and a million (a few minutes, 1 GB of disk)
  */
 import { Attachments } from "../lib/attachments.ts";
 import { systemClock } from "../lib/base/clock.ts";
@@ -17,6 +17,7 @@ import type { Database } from "../lib/sqlite/open.ts";
 import { openStore } from "../lib/store/store.ts";
 import { FakeProcesses, FakeRegistry } from "../tests/helpers/queue_rig.ts";
 import { withTempDir } from "../tests/helpers/temp.ts";
+import { median, verdict } from "./helpers/figures.ts";
 
 const clock = systemClock;
 const BODY = "please rebase onto main and run the tests again; ".repeat(4);
@@ -72,8 +73,6 @@ function send(queue: Queue) {
   }, {});
 }
 
-const median = (values: number[]) => values.sort((a, b) => a - b)[values.length >> 1]!;
-
 /** Sends a second with `width` clients that each wait for their answer. */
 async function rate(queue: Queue, width: number, count: number): Promise<number> {
   let left = count;
@@ -127,8 +126,15 @@ function fillHistory(db: Database, rows: number): void {
   db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
-/** Milliseconds from `send` to the settled delivery, one after the other. */
-async function roundTrips(path: string, count: number): Promise<{ p50: number; p99: number }> {
+/** Milliseconds of one message after the other: until it is answered, leased and settled. */
+interface Costs {
+  send: number[];
+  /** From the gate's opening to the delivery. */
+  lease: number[];
+  settle: number[];
+}
+
+async function costs(path: string, count: number): Promise<Costs> {
   const { db, queue, processes } = await open(path, true);
   const broker = processes.start(4000);
   processes.start(1, "g");
@@ -153,42 +159,55 @@ async function roundTrips(path: string, count: number): Promise<{ p50: number; p
     windowId: "@1",
     attachedAt: clock.now(),
   }, { deliver: (delivery) => delivered(delivery) });
-  queue.setGate(attached, true);
-  const times: number[] = [];
+  const times: Costs = { send: [], lease: [], settle: [] };
   for (let i = 0; i < count; i++) {
-    const started = performance.now();
-    const delivery = new Promise<Delivery>((resolve) => delivered = resolve);
+    // Closed while sending, so that the send is measured alone.
+    queue.setGate(attached, false);
+    const began = performance.now();
     await send(queue);
+    const sent = performance.now();
+    const delivery = new Promise<Delivery>((resolve) => delivered = resolve);
+    queue.setGate(attached, true);
     const { leaseToken } = await delivery;
+    const leased = performance.now();
     await queue.settle(attached, { lease_token: leaseToken, outcome: "written" });
-    times.push(performance.now() - started);
+    times.send.push(sent - began);
+    times.lease.push(leased - sent);
+    times.settle.push(performance.now() - leased);
   }
   await queue.stop();
   db.close();
-  times.sort((a, b) => a - b);
-  return { p50: times[count >> 1]!, p99: times[Math.floor(count * 0.99)]! };
+  return times;
 }
 
-async function growth(dir: string, sizes: readonly number[]): Promise<void> {
-  const path = `${dir}/history.sqlite3`;
-  console.log("send, lease and settle of one message, by size of history");
-  for (const size of sizes) {
+/** Two databases that differ in their history alone, in turns: the machine's moods hit both. */
+async function growth(dir: string, small: number, large: number): Promise<void> {
+  const paths = [];
+  for (const size of [small, large]) {
+    const path = `${dir}/history-${size}.sqlite3`;
     const { db, queue } = await open(path, true);
     await queue.stop();
     fillHistory(db, size);
     db.close();
-    await roundTrips(path, 200); // warm
-    const { p50, p99 } = await roundTrips(path, 2000);
+    await costs(path, 200); // warm
+    paths.push(path);
+  }
+  const rounds: Costs[][] = [];
+  for (let turn = 0; turn < 5; turn++) {
+    rounds.push([await costs(paths[0]!, 400), await costs(paths[1]!, 400)]);
+  }
+  console.log(`cost of one message with ${small} and with ${large} messages of history (medians)`);
+  for (const what of ["send", "lease", "settle"] as const) {
+    const of = (side: number) => rounds.map((round) => median(round[side]![what]));
+    const ratio = median(rounds.map((r) => median(r[1]![what]) / median(r[0]![what])));
     console.log(
-      `  ${String(size).padStart(8)} messages   p50 ${p50.toFixed(3)} ms   p99 ${
-        p99.toFixed(3)
-      } ms`,
+      `  ${what.padEnd(7)} ${median(of(0)).toFixed(3)} ms   ${median(of(1)).toFixed(3)} ms   ` +
+        `${ratio.toFixed(2)}x   ${verdict(ratio < 1.3, "under 1.3x")}`,
     );
   }
 }
 
 await withTempDir(async (dir) => {
   await throughput(dir);
-  const largest = Number(Deno.args[0] ?? 0);
-  await growth(dir, [1000, 100_000, ...(largest > 100_000 ? [largest] : [])]);
+  await growth(dir, 1000, Number(Deno.args[0] ?? 100_000));
 });
