@@ -3,6 +3,7 @@
  * a temporary folder, two scripted workers that exchange messages. Your own tmux, gita and state
  * stay untouched, and everything is removed at the end.
  */
+import { CoordWorld } from "../helpers/coord_world.ts";
 import { World } from "../helpers/world.ts";
 
 const WORKER = new URL("../agents/line_worker.ts", import.meta.url).pathname;
@@ -15,6 +16,34 @@ function show(title: string, screen: string): void {
   say(`\n--- ${title}`);
   for (const line of screen.trimEnd().split("\n")) {
     if (line.trim() !== "") say(`    | ${line.slice(0, 100)}`);
+  }
+}
+
+/** Tasks that wake workers: two repositories, three dependent tasks, one more left to a person. */
+async function coordination(): Promise<void> {
+  say("\n6. State Hub and coordination engine, with two more repositories and scripted workers.");
+  await using coord = await CoordWorld.create(["gamma", "delta"]);
+  say("   $ tamq hub serve --detach; tamq serve --detach; tamq coord serve --detach");
+  await coord.start();
+  await coord.worker("gamma");
+  await coord.worker("delta");
+  say("   $ tamq hub task add 'Do api' --repo gamma --id api --ready");
+  say("   $ tamq hub task add 'Do use' --repo delta --id use --ready --depends api");
+  say("   $ tamq hub task add 'Do docs' --repo gamma --id docs --ready --depends use");
+  say("   $ tamq hub task add 'Do drop' --repo delta --id drop --ready --action destructive");
+  await coord.task("api", "gamma");
+  await coord.task("use", "delta", "--depends", "api");
+  await coord.task("docs", "gamma", "--depends", "use");
+  await coord.task("drop", "delta", "--action", "destructive");
+  await coord.untilDone("docs");
+  await coord.until("the last lease to end", async () => {
+    return (await coord.rows("coord", "leases")).length === 0;
+  });
+  for (
+    const args of [["hub", "task", "list"], ["coord", "explain", "use"], ["coord", "triggers"]]
+  ) {
+    say(`\n   $ tamq ${args.join(" ")}\n`);
+    say((await coord.world.mustTamq(args)).trimEnd());
   }
 }
 
@@ -85,7 +114,8 @@ async function main(): Promise<void> {
   show("the window of beta", await world.screen("beta"));
   say("\n   $ tamq history\n");
   say(await world.mustTamq(["history"]));
-  say("Done. Everything the demonstration made is being removed.");
+  await coordination();
+  say("\nDone. Everything the demonstration made is being removed.");
 }
 
 await main();
