@@ -26,6 +26,8 @@ export async function compile(file: string, target?: string, root?: string): Pro
       // An executable keeps its code cache in a file of a guessable name below /tmp, and runs what
       // it finds there: whoever made that file first, on a machine with several users.
       "--no-code-cache",
+      // What DENO_V8_FLAGS does for a service (SERVICE_V8_FLAGS): an executable does not read that.
+      "--v8-flags=--optimize-for-size",
       ...(target === undefined ? [] : [`--target=${target}`]),
       `--include=${dir}/tamq`,
       `--output=${file}`,
