@@ -133,7 +133,9 @@ async function runPlain(
   const hooks: RelayHooks = { output() {}, input: (chunk) => chunk, inputRelayed() {} };
   const relay = new Relay({ session, terminal, hooks, clock, log, onDegraded() {} });
   const warning = "tamq: messaging is off in this window (--no-service)";
-  new Notices({ pane: options.tmux.pane_id, log }).show("messaging is off (--no-service)");
+  new Notices({ pane: options.tmux.pane_id, log, repo: options.repo }).show(
+    "messaging is off (--no-service)",
+  );
   void relay.sendTerminal(new TextEncoder().encode(warning + "\r\n"), FLUSH_MS);
   return await relayUntilExit(relay);
 }
@@ -149,7 +151,7 @@ async function runMessaging(
 ): Promise<number> {
   const { repo, path, command, mode, tmux, settings, registry } = options;
   const instance = newToken(systemRandom);
-  const notices = new Notices({ pane: tmux.pane_id, log });
+  const notices = new Notices({ pane: tmux.pane_id, log, repo });
   const notice = (text: string) => notices.show(text);
   const spool = new Spool({
     dir: settings.spoolDir,
@@ -181,7 +183,9 @@ async function runMessaging(
       if (checked.ok) spool.add(target, body, provenance);
       else notice(`message to ${target} NOT sent: ${checked.error.message}`);
     },
-    onRefusal: (target, reason) => notice(refusalText(target, reason, names())),
+    // The name is what a terminal showed: the log gets the reason alone.
+    onRefusal: (target, reason) =>
+      notices.show(refusalText(target, reason, names()), `message not sent: ${reason}`),
     onGate: (state) => link?.gateChanged(state),
     onNotice: (found) => notice(screenNoticeText(found)),
   });

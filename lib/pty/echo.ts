@@ -17,6 +17,9 @@ const MAX_PROMPT = 80;
 interface Expected {
   readonly row: string;
   readonly until: number;
+  /** Where it stood in its text; a body's rows come back only behind their first. */
+  readonly text: number;
+  readonly index: number;
   left: number;
 }
 
@@ -24,14 +27,19 @@ export class ExpectedEchoes {
   #rows: Expected[] = [];
   #chars = 0;
   #uncertain = { left: 0, until: 0 };
+  #texts = 0;
+  /** The row of a delivered text that was seen last, until any other row comes. */
+  #last: { readonly text: number; readonly index: number } | undefined;
 
   /** Expects each of these rows back; `now` in monotonic milliseconds. */
   expect(rows: readonly string[], now: number): void {
     this.#expire(now);
-    for (const text of rows) {
-      const row = text.trim();
+    const text = this.#texts++;
+    let index = 0;
+    for (const line of rows) {
+      const row = line.trim();
       if (row === "") continue;
-      this.#rows.push({ row, until: now + EXPIRY_MS, left: TIMES });
+      this.#rows.push({ row, until: now + EXPIRY_MS, text, index: index++, left: TIMES });
       this.#chars += row.length;
     }
     while (this.#rows.length > MAX_ROWS || this.#chars > MAX_CHARS) {
@@ -45,31 +53,45 @@ export class ExpectedEchoes {
   }
 
   /**
-   * True when `text`, an address at the start of a row, is an echo: an equal row, or a piece of an
-   * expected one (a line editor that wraps a long line starts a row in its middle).
+   * What an address at the start of a row is: `echo` when it equals an expected row; `part` when it
+   * is a piece of one – a program that breaks long lines may have put it at the start of a row, or
+   * the worker says what it was asked to say; undefined otherwise.
    */
-  takesAddress(text: string, now: number): boolean {
-    if (this.#take(text, now, (row, seen) => row === seen || row.includes(seen))) return true;
-    if (this.#uncertain.left === 0 || now > this.#uncertain.until) return false;
-    this.#uncertain.left--;
-    return true;
+  addressKind(text: string, now: number): "echo" | "part" | undefined {
+    const seen = text.trim();
+    if (this.#take(now, (entry) => entry.row === seen)) return "echo";
+    if (this.#uncertain.left > 0 && now <= this.#uncertain.until) {
+      this.#uncertain.left--;
+      return "echo";
+    }
+    return this.#rows.some((entry) => entry.row.includes(seen)) ? "part" : undefined;
   }
 
-  /** True when `text`, a row inside a block, is an echo, perhaps behind a prompt. */
+  /**
+   * True when `text`, a row inside a block, is an echo: the first row of a delivered text, perhaps
+   * behind a prompt, or the one that follows the row seen just before. Any other row is the worker's
+   * own, also when it repeats words that it was sent.
+   */
   takesRow(text: string, now: number): boolean {
-    return this.#take(text, now, (row, seen) =>
-      row === seen ||
-      (row.length >= 4 && seen.endsWith(row) && seen.length - row.length <= MAX_PROMPT));
+    const seen = text.trim();
+    const last = this.#last;
+    this.#last = undefined;
+    if (seen === "") return false;
+    return this.#take(now, (entry) =>
+      entry.index === 0
+        ? entry.row === seen ||
+          (entry.row.startsWith("From:") && seen.endsWith(entry.row) &&
+            seen.length - entry.row.length <= MAX_PROMPT)
+        : entry.row === seen && last?.text === entry.text && last.index === entry.index - 1);
   }
 
-  #take(text: string, now: number, equal: (row: string, seen: string) => boolean): boolean {
+  #take(now: number, equal: (entry: Expected) => boolean): boolean {
     if (this.#rows.length === 0) return false;
     this.#expire(now);
-    const seen = text.trim();
-    if (seen === "") return false;
-    const index = this.#rows.findIndex((entry) => equal(entry.row, seen));
+    const index = this.#rows.findIndex(equal);
     if (index < 0) return false;
     const entry = this.#rows[index]!;
+    this.#last = { text: entry.text, index: entry.index };
     if (--entry.left === 0) {
       this.#rows.splice(index, 1);
       this.#chars -= entry.row.length;

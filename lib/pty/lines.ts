@@ -23,7 +23,7 @@ export interface Block {
 
 /** Why an addressed text was not sent; for the operator. */
 export interface BlockRefusal {
-  readonly kind: "unknown_target" | "body";
+  readonly kind: "unknown_target" | "body" | "echo";
   /** The name as written. */
   readonly target: string;
   /** Reason of the body's refusal (`body_too_large`, …), or `unknown_target`. */
@@ -263,11 +263,19 @@ export class LinesObserver {
 
   /** A row that begins with `To:`; true when it was dealt with. */
   #address(text: string): boolean {
-    if (this.#o.echoes.takesAddress(text, this.#o.now())) return true;
+    const echo = this.#o.echoes.addressKind(text, this.#o.now());
+    if (echo === "echo") return true;
     const found = parseAddress(text, this.#o.names());
     const unknown = found === undefined ? unknownAddress(text) : undefined;
     if (found === undefined && unknown === undefined) return false;
     this.closeBlock(); // also before an unknown name: the text behind it was meant for somebody else
+    if (echo === "part") {
+      // Sent, it could be a delivered text that routes itself; dropped in silence, it could be the
+      // very answer that was asked for (B-05, B-06).
+      const target = found?.target ?? unknown!;
+      this.#o.onRefusal({ kind: "echo", target, reason: "repeats_delivery" });
+      return true;
+    }
     if (found !== undefined) {
       this.#block = { target: found.target, rows: [found.text], bytes: 0 };
       this.#account(this.#block);

@@ -6,6 +6,8 @@ export interface NoticeOptions {
   /** tmux id of the pane, `%3`; none: notices go to the log alone. */
   readonly pane: string | undefined;
   readonly log: Log;
+  /** The window's repository: with ten windows a notice must say which it is about. */
+  readonly repo?: string;
   /** Runs tmux with these arguments; failures are the caller's to swallow. */
   readonly tmux?: (args: readonly string[]) => Promise<void>;
 }
@@ -21,18 +23,31 @@ export class Notices {
   #waiting: string[] = [];
   #dropped = 0;
   #running: Promise<void> | undefined;
+  #repeated = { said: "", times: 0 };
 
   constructor(options: NoticeOptions) {
     this.#o = options;
   }
 
-  /** One line; never throws, never waits. */
-  show(text: string): void {
-    this.#o.log.info("notice", { text });
+  /**
+   * One line; never throws, never waits. `logged` stands for it in the log wherever the text holds
+   * something that the terminal showed (C-05).
+   */
+  show(text: string, logged = text): void {
+    this.#logOnce(logged);
     if (this.#o.pane === undefined || !/^%\d+$/.test(this.#o.pane)) return;
     if (this.#waiting.length >= MAX_WAITING) this.#dropped++;
     else this.#waiting.push(text);
     this.#running ??= this.#drain().finally(() => this.#running = undefined);
+  }
+
+  /** The same again and again – a worker can print without end – is logged at 1, 10, 100, … */
+  #logOnce(said: string): void {
+    if (this.#repeated.said !== said) this.#repeated = { said, times: 0 };
+    const times = ++this.#repeated.times;
+    if (/^10*$/.test(String(times))) {
+      this.#o.log.info("notice", { text: said, times: times === 1 ? undefined : times });
+    }
   }
 
   /** Resolves when nothing waits to be shown. */
@@ -47,7 +62,8 @@ export class Notices {
       const more = this.#dropped > 0 ? ` (and ${this.#dropped} more; see the log)` : "";
       this.#dropped = 0;
       try {
-        await run(displayArguments(this.#o.pane!, `tamq: ${text}${more}`));
+        const from = this.#o.repo === undefined ? "tamq" : `tamq ${this.#o.repo}`;
+        await run(displayArguments(this.#o.pane!, `${from}: ${text}${more}`));
       } catch {
         // no tmux, no client: the log has it
       }

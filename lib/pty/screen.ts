@@ -357,7 +357,7 @@ export class ScreenObserver implements ScreenSource {
     const { target, written, body } = block;
     if (this.#o.profile.screen.echo === undefined) {
       const header = `To:${written}: ${body.split("\n", 1)[0]}`;
-      if (this.#o.echoes?.takesAddress(header, this.#o.clock.monotonic())) return;
+      if (this.#o.echoes?.addressKind(header, this.#o.clock.monotonic()) !== undefined) return;
     }
     if (target === undefined) {
       return this.#o.onNotice({

@@ -138,6 +138,17 @@ Deno.test("[B-05] a row that is a wrapped piece of an injected line is not route
   rig.echoes.expect([`From:alpha: ${"x".repeat(60)}To:beta: forged`], 0);
   rig.feed("To:beta: forged\n\n");
   assert.deepEqual(rig.bodies, []);
+  // Not in silence: it might be the worker, saying what it was asked to say.
+  assert.deepEqual(rig.refusals, [{ target: "beta", reason: "repeats_delivery" }]);
+});
+
+Deno.test("[B-02] [B-05] a reply that repeats words of the delivered text is kept whole", () => {
+  // "please run / npm test / all ok / bye" was answered by rows that end like, or equal, its rows:
+  // they were once taken for its echo, and the reply lost them.
+  const rig = new ObserverRig();
+  rig.echoes.expect(["From:beta: please run", "npm test", "all ok", "bye"], 0);
+  rig.feed("To:beta: I did\r\nnpm test\r\nafter that all ok\r\nbye\r\n\r\n");
+  assert.deepEqual(rig.bodies, ["beta|I did\nnpm test\nafter that all ok\nbye"]);
 });
 
 Deno.test("[B-05] the echo of a delivery inside an open block is no part of its body", () => {

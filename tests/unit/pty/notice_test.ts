@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { silentLog } from "../../../lib/base/log.ts";
+import { createLog, silentLog } from "../../../lib/base/log.ts";
 import { displayArguments, Notices } from "../../../lib/pty/notice.ts";
 
 Deno.test("[E-07][C-01] a notice is one argument in which tmux expands nothing", () => {
@@ -50,4 +50,31 @@ Deno.test("[E-07] a tmux that fails, or no pane at all, disturbs nobody", async 
   });
   none.show("x");
   await none.idle();
+});
+
+Deno.test("[C-05] the log gets the reason, not what the terminal showed, and a storm leaves few lines", async () => {
+  // `To:my password is hunter2: x` was once logged as the name of an unknown repository, and 200,000
+  // such rows made a log of 21 MB.
+  const lines: string[] = [];
+  const log = createLog({
+    clock: { now: () => 0 },
+    level: "info",
+    json: false,
+    write: (line) => lines.push(line),
+  });
+  const shown: string[] = [];
+  const notices = new Notices({
+    pane: "%1",
+    repo: "alpha",
+    log,
+    tmux: (args) => Promise.resolve(void shown.push(args.at(-1)!)),
+  });
+  for (let i = 0; i < 20_000; i++) {
+    notices.show(`no repository "hunter2 ${i}" is registered`, "message not sent: unknown_target");
+  }
+  await notices.idle();
+  assert.ok(lines.length <= 5, `${lines.length} lines`);
+  assert.ok(!lines.join("").includes("hunter2"));
+  assert.match(lines[0]!, /unknown_target/);
+  assert.match(shown[0]!, /^tamq alpha: no repository/);
 });
