@@ -110,6 +110,15 @@ export class LinesObserver {
     if (!hidden) this.#scan(chunk.subarray(from));
   }
 
+  /**
+   * The operator pressed Enter on a line that is not known for certain – recalled from a history,
+   * completed, edited. A row that stands unfinished then is that line, painted by whoever edits it,
+   * and no word of the worker (B-03).
+   */
+  operatorEntered(): void {
+    if (this.#state === "collect" && this.#length > 0) this.#redrawn = true;
+  }
+
   /** The worker ended: what it printed of a body is complete (B-12). */
   end(): void {
     if (this.#block !== undefined) this.#lastRow();

@@ -96,6 +96,7 @@ export class WorkerWindow implements RelayHooks {
       onLine: (line) => this.#operatorLine(line),
       onUncertainAddress: () => this.#echoes.expectUnknownAddress(now()),
       onEnter: (typed, certain) => {
+        if (!certain) this.#lines.operatorEntered();
         if (agent !== undefined || front().kind !== "shell") return;
         // The next command's output belongs to no block of the one before.
         this.#lines.closeBlock();

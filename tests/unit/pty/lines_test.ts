@@ -164,3 +164,16 @@ Deno.test("[B-05] after an uncertain line with an address two address rows are w
   rig.feed("To:beta: x\n\nTo:beta: x\n\nTo:beta: own\n\n");
   assert.deepEqual(rig.bodies, ["beta|own"]);
 });
+
+Deno.test("[B-03] [B-02] a line recalled from a history is not the worker's, where no prompt stands before it", () => {
+  // Up, Enter in a program without a prompt: the editor paints the old line at the row's start.
+  const rig = new ObserverRig();
+  rig.feed("To:beta: typed once");
+  rig.observer.operatorEntered();
+  rig.feed("\r\ngot 19\r\n\r\n");
+  assert.deepEqual(rig.bodies, []);
+  // What the worker prints after the Enter is its own.
+  rig.observer.operatorEntered();
+  rig.feed("To:beta: mine\r\n\r\n");
+  assert.deepEqual(rig.bodies, ["beta|mine"]);
+});
