@@ -214,7 +214,11 @@ async function runMessaging(
       worker_pid: session.pid,
     },
     gate: () => window.gate.state,
-    deliver: (frame) => window.deliver(frame.envelope),
+    deliver: async (frame) => {
+      const outcome = await window.deliver(frame.envelope);
+      window.attempted(outcome);
+      return outcome;
+    },
     onAttached: () => spool.kick(),
     onRefused: (error) => notice(`this window gets no messages: ${error.message}`),
     clock,

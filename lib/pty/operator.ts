@@ -44,6 +44,11 @@ export class Operator {
     return this.#lastKey;
   }
 
+  /** Text that waits for the operator's Enter was put into their line. */
+  drafted(): void {
+    this.#uncertain = true;
+  }
+
   feed(tokens: readonly Token[]): void {
     for (const token of tokens) {
       if (token.type === "reply") continue;

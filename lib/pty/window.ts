@@ -204,6 +204,16 @@ export class WorkerWindow implements RelayHooks {
     this.#agent?.observer.resize(size);
   }
 
+  /**
+   * After an attempt: a draft stands in the line until the operator submits or clears it; a second
+   * one would run into it (B-11).
+   */
+  attempted({ outcome }: InjectionOutcome): void {
+    if (this.#o.mode !== "draft" || outcome !== "written" || this.#agent !== undefined) return;
+    this.#operator.drafted();
+    this.gate.touch();
+  }
+
   /** One attempt to put a message into the terminal; waits, bounded, for the gate. */
   async deliver(envelope: Envelope): Promise<InjectionOutcome> {
     if (this.#broken || this.#relay === undefined) {

@@ -296,8 +296,14 @@ Deno.test("[B-11] mode hold writes what the service hands over; mode draft leave
       withAttached({ command: ["cat"], dir, mode: "draft" }, async ({ service, terminal }) => {
         assert.equal(outcome(await service.deliver("x"))[0], "written");
         await terminal.until("From:beta: x");
+        // A second draft waits until this one is submitted: they would run into one line.
+        await service.when(() =>
+          service.frames.some((f) => f.type === "gate" && f.reason === "operator_typing")
+        );
         await terminal.type("!\r");
         await terminal.until("From:beta: x!\r\nFrom:beta: x!\r\n");
+        assert.equal(outcome(await service.deliver("y"))[0], "written");
+        await terminal.until("\r\nFrom:beta: y");
       })
     )
   ));
