@@ -1,6 +1,6 @@
 /**
  * What a window costs: output throughput and echo latency of the broker against util-linux
- * `script`, in turns within one run, and the memory of one broker and of ten.
+ * `script`, in turns within one run, with and without the screen observer, and the memory of brokers.
  *
  *     deno run -A bench/passthrough.ts [megabytes=200] [rounds=5]
  */
@@ -23,20 +23,12 @@ const dir = Deno.makeTempDirSync({ prefix: "tamq-bench-" });
 const child = new URL("helpers/broker_child.ts", import.meta.url).pathname;
 const config = new URL("../deno.json", import.meta.url).pathname;
 
+const run = ["run", "-A", "--no-check", "--quiet", "--frozen", "--config", config];
+const broker = [Deno.execPath(), ...run, child, dir];
 const runners: Record<string, (command: string[]) => string[]> = {
-  broker: (command) => [
-    Deno.execPath(),
-    "run",
-    "-A",
-    "--no-check",
-    "--quiet",
-    "--frozen",
-    "--config",
-    config,
-    child,
-    dir,
-    ...command,
-  ],
+  broker: (command) => [...broker, ...command],
+  /** With the terminal model of an agent's window behind the bytes. */
+  agent: (command) => [...broker, "--profile=codex", ...command],
   script: (
     command,
   ) => ["script", "-qec", command.map((word) => `'${word}'`).join(" "), "/dev/null"],
@@ -124,10 +116,10 @@ function quantile(values: readonly number[], q: number): number {
 }
 
 /** Resident and proportional megabytes of brokers that run `cat`. */
-async function memory(count: number): Promise<[number, number]> {
+async function memory(runner: string, count: number): Promise<[number, number]> {
   const runs = Array.from(
     { length: count },
-    () => start(runners.broker!(["sh", "-c", "echo READY; exec cat"])),
+    () => start(runners[runner]!(["sh", "-c", "echo READY; exec cat"])),
   );
   for (const run of runs) await until(run.master, "READY");
   await new Promise((resolve) => setTimeout(resolve, 1500));
@@ -150,23 +142,24 @@ try {
   for (; size < megabytes * 1e6; size += block.length) out.writeSync(block);
   out.close();
 
-  const speeds: Record<string, number[]> = { broker: [], script: [] };
-  const echoes: Record<string, number[]> = { broker: [], script: [] };
+  const names = Object.keys(runners);
+  const speeds = Object.fromEntries(names.map((name) => [name, [] as number[]]));
+  const echoes = Object.fromEntries(names.map((name) => [name, [] as number[]]));
   for (let round = 0; round < rounds; round++) {
-    for (const runner of ["broker", "script"]) {
+    for (const runner of names) {
       speeds[runner]!.push(await throughput(runner, file, size));
       echoes[runner]!.push(...await latencies(runner, 500));
     }
   }
-  for (const runner of ["broker", "script"]) {
+  for (const runner of names) {
     const [p50, p99] = [0.5, 0.99].map((q) => quantile(echoes[runner]!, q).toFixed(0));
     const speed = quantile(speeds[runner]!, 0.5).toFixed(0);
     console.log(`${runner.padEnd(7)} ${speed} MB/s of cat, echo p50 ${p50} us, p99 ${p99} us`);
   }
-  for (const count of [1, 10]) {
-    const [rss, pss] = await memory(count);
+  for (const [runner, count] of [["broker", 1], ["agent", 1], ["broker", 10]] as const) {
+    const [rss, pss] = await memory(runner, count);
     console.log(
-      `memory of ${count} broker(s): resident ${rss.toFixed(0)} MB, proportional ${
+      `memory of ${count} ${runner}(s): resident ${rss.toFixed(0)} MB, proportional ${
         pss.toFixed(0)
       } MB`,
     );

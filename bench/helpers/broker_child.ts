@@ -1,8 +1,10 @@
-/** A broker on the terminal that it is started on, with a throw-away state directory: `child DIR CMD…`. */
+/** A broker on the terminal that it is started on, with a throw-away state directory: `child DIR [--profile=NAME] CMD…`. */
 import { runBroker } from "../../lib/broker.ts";
 import { loadSettings } from "../../lib/config.ts";
 
-const [dir, ...command] = Deno.args;
+const [dir, ...rest] = Deno.args;
+const profile = /^--profile=(.*)$/.exec(rest[0] ?? "")?.[1];
+const command = profile === undefined ? rest : rest.slice(1);
 const env: Record<string, string> = {
   HOME: dir!,
   TAMQ_STATE_DIR: `${dir}/state`,
@@ -16,6 +18,7 @@ const status = await runBroker({
   tmux: { server_pid: Deno.pid, session: "bench", window_id: "@1", pane_id: "" },
   settings: await loadSettings((name) => env[name]),
   service: true,
+  ...(profile === undefined ? {} : { profile }),
   registry: {
     source: "bench",
     names: () => ["alpha", "beta"],

@@ -132,7 +132,6 @@ class Attempt {
         const refusal = await this.#write();
         if (refusal !== undefined) return refusal;
       }
-      agent.left = { messageId: this.messageId, text: this.text };
       if (this.#o.mode === "draft") {
         agent.left = undefined; // the operator's from here on
         return { outcome: "written", reason: "draft" };
@@ -169,6 +168,7 @@ class Attempt {
       const result = await this.#o.sendWorker(bytes, WRITE_MS, tail);
       if (result !== "written") return lost(result);
     }
+    agent.left = { messageId: this.messageId, text: this.text };
     const { pasteEnterMs, typedEnterMs } = agent.profile;
     await pause(clock, bracketed ? pasteEnterMs : typedEnterMs);
     if (agent.profile.screen.prompt === undefined) return undefined; // its line cannot be seen

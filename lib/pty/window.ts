@@ -228,7 +228,11 @@ export class WorkerWindow implements RelayHooks {
       if (lines === undefined) {
         return { outcome: "failed", reason: "body_binary", scope: "message" };
       }
-      return await this.#agentInjector!.inject(envelope.message_id, lines);
+      try {
+        return await this.#agentInjector!.inject(envelope.message_id, lines);
+      } finally {
+        this.gate.touch(); // whose the text in the line is, if any, may have changed
+      }
     }
     // A shell, that the agent was started from or ended to, is shown the message (B-16).
     if (front.kind === "shell" || front.windowShell) return await this.#injector.inject(envelope);

@@ -10,7 +10,9 @@
  * Options: --start-ms=N (discards all input for so long), --deaf-ms=N (a CR within N ms of other
  * input is a line break), --swallow-enter=N (the first N Enters are lost), --queue (Enter while it
  * works queues), --no-echo (shows neither composer nor echo), --spinner-ms=N (redraws this often),
- * --exit-to-shell (ends after the first answer), --first=TEXT (submitted by itself at the start).
+ * --exit-to-shell (ends after the first answer), --first=TEXT (submitted by itself at the start),
+ * --ask-on-paste=CMD (the first paste is followed by a dialog), --query-on-paste (shows a paste only
+ * once the terminal has told the cursor's place), --query-status (asks for OSC 7501 at the start).
  * Options given first win.
  */
 import {
@@ -40,6 +42,8 @@ export class FakeChat {
   #spin = 0;
   #timer: ReturnType<typeof setInterval> | undefined;
   #listening = false;
+  #asked = false;
+  #unshown = "";
 
   constructor(options: FakeOptions) {
     this.#o = options;
@@ -55,10 +59,16 @@ export class FakeChat {
       print("starting …\r\n");
       setTimeout(() => this.#begin(), startMs);
     } else this.#begin();
-    Deno.addSignalListener("SIGWINCH", () => this.#draw([]));
+    Deno.addSignalListener("SIGWINCH", () => {
+      this.#log.event("resized", String(size().rows));
+      this.#draw([]);
+    });
+    if (this.#o.flag("query-status") !== undefined) print("\x1b]7501;?\x07");
     const reader = new KeyReader();
     for await (const chunk of chunks(this.#log)) {
       const keys = reader.read(chunk);
+      // deno-lint-ignore no-control-regex
+      if (/\x1b\[\d+;\d+R/.test(new TextDecoder().decode(chunk))) this.#told();
       if (!this.#listening) continue; // discards what comes while it starts
       for (const key of keys) if (this.#key(key, chunk.length)) return this.#leave();
     }
@@ -92,6 +102,8 @@ export class FakeChat {
     }
     switch (key.kind) {
       case "paste":
+        this.#paste(key.text);
+        break;
       case "text":
         this.#composer += key.text;
         break;
@@ -119,6 +131,31 @@ export class FakeChat {
     }
     this.#draw([]);
     return false;
+  }
+
+  #paste(text: string): void {
+    const ask = this.#o.flag("ask-on-paste");
+    if (ask !== undefined && !this.#asked) {
+      this.#asked = true;
+      setTimeout(() => {
+        this.#dialog = ask;
+        this.#state("blocked");
+        this.#draw([]);
+      }, 60);
+    }
+    if (this.#o.flag("query-on-paste") === undefined) this.#composer += text;
+    else {
+      this.#unshown += text;
+      print("\x1b[6n");
+    }
+  }
+
+  /** The terminal told where the cursor is. */
+  #told(): void {
+    this.#log.event("told");
+    this.#composer += this.#unshown;
+    this.#unshown = "";
+    this.#draw([]);
   }
 
   #dialogKey(key: Key): void {

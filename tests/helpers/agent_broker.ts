@@ -32,6 +32,8 @@ export interface AgentBroker extends TestBroker {
   texts(event: string): string[];
   /** All bytes that the fake read. */
   received(): string;
+  /** Until the bytes that the fake read are as wanted. */
+  reads(condition: (received: string) => boolean): Promise<void>;
   /** Until the fake logged so many of an event. */
   logged(event: string, count?: number): Promise<void>;
   /** Until the gate last said this reason; `""`: it is open. */
@@ -69,14 +71,23 @@ export function withAgent(
         read(`${log}.events`).split("\n").slice(0, -1)
           .map((line) => JSON.parse(line) as { event: string; text: string })
           .filter((found) => found.event === event).map(({ text }) => text);
+      const until = async (condition: () => boolean, what: string) => {
+        // Another process writes the log: nothing here tells when.
+        const look = setInterval(() => broker.terminal.nudge(), 20);
+        try {
+          await broker.terminal.when(condition, what);
+        } finally {
+          clearInterval(look);
+        }
+      };
       await body({
         ...broker,
         dir,
         texts,
         received: () => read(log),
-        // The fake logs before it paints, so that output tells when to look again.
         logged: (event, count = 1) =>
-          broker.terminal.when(() => texts(event).length >= count, `${count} ${event}`),
+          until(() => texts(event).length >= count, `${count} ${event}`),
+        reads: (condition) => until(() => condition(read(log)), "these bytes"),
         gate: (reason) =>
           broker.service.when(() => {
             const last = broker.service.frames.findLast((frame) => frame.type === "gate");

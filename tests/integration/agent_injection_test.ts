@@ -304,3 +304,70 @@ Deno.test("[B-12] what an agent said last is sent although it ended", () =>
     assert.equal(await agent.done, 0);
     assert.deepEqual(agent.service.sends.map(({ body }) => body), ["last words"]);
   }));
+
+Deno.test("[B-08] a dialog that opens behind the text: Enter is not pressed, later the same text is submitted", () =>
+  withAgent({ fake: "chat", options: ["--ask-on-paste=touch pwn"] }, async (agent) => {
+    const first = await agent.service.deliver("hello", { message_id: "m1" });
+    assert.deepEqual(outcome(first), ["failed", "dialog_opened"]);
+    await agent.gate("dialog_open");
+    assert.deepEqual(keys(agent.received()), ["", ""]);
+    await agent.terminal.type("n");
+    const again = await agent.service.deliver("hello", { message_id: "m1" });
+    assert.equal(outcome(again)[0], "written");
+    assert.deepEqual(agent.texts("approved"), []);
+    assert.deepEqual(agent.texts("submitted"), ["From:beta: hello"]);
+    assert.equal(frames(agent.received()), 1);
+  }));
+
+Deno.test("[B-01][B-08] an agent's question to the terminal is answered while the operator's keys are held", () =>
+  withAgent({ fake: "chat", options: ["--query-on-paste"] }, async (agent) => {
+    const { service, terminal } = agent;
+    await agent.gate("");
+    let asked = false;
+    terminal.onChunk = (chunk) => {
+      if (asked || !new TextDecoder().decode(chunk).includes("\x1b[6n")) return;
+      asked = true;
+      // A key, held until the message is out, and the answer, which passes it.
+      void terminal.type("k\x1b[5;7R");
+    };
+    assert.equal(outcome(await service.deliver("hello"))[0], "written");
+    assert.ok(asked);
+    await agent.reads((received) => received.endsWith("k"));
+    assert.deepEqual(agent.texts("submitted"), ["From:beta: hello"]);
+    assert.deepEqual(keys(agent.received()), ["", "\x1b[5;7R\rk"]);
+  }));
+
+Deno.test("[B-08] keys that come in behind the text after the hold: Enter is not pressed", () =>
+  withAgent({
+    fake: "chat",
+    edit: (toml) => toml.replace("[input]", "[input]\nsubmit_delay_ms = 1500"),
+  }, async (agent) => {
+    const delivery = agent.service.deliver("hello");
+    await agent.terminal.until("> From:beta: hello");
+    await agent.terminal.type("and me");
+    await agent.terminal.until("hello and me");
+    assert.deepEqual(outcome(await delivery), ["failed", "operator_typed_behind"]);
+    assert.deepEqual(agent.texts("submitted"), []);
+    assert.deepEqual(keys(agent.received()), ["", "and me"]);
+  }));
+
+Deno.test("[B-08] OSC 7501: the question is answered, the report counts", () =>
+  withAgent({ fake: "chat", profile: "claude", options: ["--query-status"] }, async (agent) => {
+    await agent.reads((received) => received !== "");
+    assert.equal(agent.received(), "\x1b]7501;?\x1b\\");
+  }));
+
+Deno.test("[B-08] OSC 7501: another program than the agent is not answered", () =>
+  withAgent({
+    fake: "chat",
+    profile: "claude",
+    named: true,
+    command: () => [
+      "sh",
+      "-c",
+      "stty -icanon -echo min 0 time 10; printf '\\033]7501;?\\007'; dd bs=99 count=1 2>/dev/null | od -c; echo over",
+    ],
+  }, async (agent) => {
+    const said = await agent.terminal.until("over");
+    assert.match(said, /0000000\r?\nover/);
+  }));
