@@ -35,6 +35,18 @@ export class KeyTokens {
     return Uint8Array.from(this.#partial);
   }
 
+  /** The last byte was an ESC that may be the Escape key, or the beginning of a sequence. */
+  get pendingEscape(): boolean {
+    return this.#partial.length === 1 && this.#partial[0] === ESC && !this.#inPaste;
+  }
+
+  /** Time has told: it was the key. */
+  settleEscape(): Token[] {
+    if (!this.pendingEscape) return [];
+    this.#escape.reset();
+    return [this.#take("key")];
+  }
+
   feed(chunk: Uint8Array): Token[] {
     const tokens: Token[] = [];
     let text = 0; // start of the text run under way

@@ -2,11 +2,11 @@
  * Everything between one worker's bytes and its messages: observes output and keys, decides the
  * gate, injects. Knows nothing of the service; its owner takes the blocks and hands in envelopes.
  */
-import { type Clock, pause, within } from "../base/clock.ts";
+import type { Clock } from "../base/clock.ts";
 import type { Mode } from "../model/endpoint.ts";
 import { type Envelope, parseAddress, unknownAddress } from "../model/envelope.ts";
 import type { Provenance } from "../model/message.ts";
-import { foregroundGroup, getSize, getTermios, type TerminalSize } from "../pty_ffi.ts";
+import { foregroundGroup, getTermios, type TerminalSize } from "../pty_ffi.ts";
 import type { Agent, OperatorLine } from "./agent.ts";
 import type { AgentInjector, AgentInjectorOptions } from "./agent_injector.ts";
 import { ExpectedEchoes } from "./echo.ts";
@@ -21,6 +21,7 @@ import { ModeTracker } from "./modes.ts";
 import { Operator } from "./operator.ts";
 import { PromptRow } from "./prompt_row.ts";
 import type { Profile } from "./profiles/plain.ts";
+import { redrawPrompt, repaintScreen } from "./repaint.ts";
 import type { Relay, RelayHooks } from "./relay.ts";
 import type { ScreenNotice } from "./screen.ts";
 import type { Session } from "./session.ts";
@@ -57,8 +58,8 @@ const GATE_WAIT_MS = 10_000;
 const FOREGROUND_MS = 500;
 /** After lost output an agent is asked to paint anew this often at most: painting may lose more. */
 const REPAINT_MS = 10_000;
-/** How long a shell may take to notice a window change, milliseconds; usually it takes one. */
-const REDRAW_MS = 50;
+/** An ESC with nothing behind it for so long is the key; terminals write a sequence at once. */
+const ESCAPE_MS = 100;
 
 export class WorkerWindow implements RelayHooks {
   readonly #o: WindowOptions;
@@ -81,6 +82,7 @@ export class WorkerWindow implements RelayHooks {
   #nextOutput: PromiseWithResolvers<boolean> | undefined;
   #front: { readonly at: number; readonly seen: Foreground } | undefined;
   #repaintedAt = -Infinity;
+  #cancelEscape = () => {};
 
   constructor(options: WindowOptions) {
     this.#o = options;
@@ -198,6 +200,14 @@ export class WorkerWindow implements RelayHooks {
     this.#operator.feed(this.#tokens);
     this.#tokens = [];
     this.gate.touch();
+    this.#cancelEscape();
+    if (!this.#keys.pendingEscape) return;
+    // Held keys keep it as it is: what follows it then tells.
+    this.#cancelEscape = this.#o.clock.after(ESCAPE_MS, () => {
+      if (this.#hold.active) return;
+      this.#operator.feed(this.#keys.settleEscape());
+      this.gate.touch();
+    });
   }
 
   resized(size: TerminalSize): void {
@@ -256,6 +266,7 @@ export class WorkerWindow implements RelayHooks {
   }
 
   async close(): Promise<void> {
+    this.#cancelEscape();
     this.gate.close();
     await this.#agent?.close();
   }
@@ -293,43 +304,27 @@ export class WorkerWindow implements RelayHooks {
     return this.#front!.seen;
   }
 
-  /** Output was lost: a window change has an agent paint its screen whole. */
+  /** Output was lost: an agent is asked to paint its screen whole. */
   async #repaint(): Promise<void> {
     const { session, clock } = this.#o;
     const now = clock.monotonic();
-    const size = getSize(session.master);
-    if (size === undefined || now - this.#repaintedAt < REPAINT_MS) return;
+    if (this.#relay === undefined || now - this.#repaintedAt < REPAINT_MS) return;
     if (!this.#agent!.atTerminal(this.#foreground())) return;
     this.#repaintedAt = now;
-    const less = { ...size, rows: Math.max(2, size.rows - 1) };
-    session.resize(less);
-    this.resized(less);
-    await pause(clock, REDRAW_MS);
-    this.#relay?.resize();
+    await repaintScreen(session, clock, this.#relay, (size) => this.resized(size));
   }
 
   #foreground(): Foreground {
     return foreground(this.#o.session.master, this.#o.session.pid);
   }
 
-  /**
-   * Most shells paint their prompt again when their window changed – readline only when the size
-   * really did, so a signal alone is not enough: one row less, then the true size. For a shell that
-   * does not, its row is painted again as it was.
-   */
   async #redraw(): Promise<void> {
     const { session, clock } = this.#o;
-    const size = getSize(session.master);
-    if (size === undefined) return;
-    const row = this.#row.bytes();
-    const output = this.#nextOutput = Promise.withResolvers<boolean>();
-    session.resize({ ...size, rows: size.rows > 1 ? size.rows - 1 : 2 });
-    const painted = await within(clock, REDRAW_MS, output.promise, () => false);
+    this.#nextOutput = Promise.withResolvers<boolean>();
+    const [relay, row, modes] = [this.#relay!, this.#row, this.#modes];
+    const output = this.#nextOutput.promise;
+    await redrawPrompt({ session, clock, relay, row, modes, output });
     this.#nextOutput = undefined;
-    this.#relay!.resize();
-    if (painted || row === undefined || !this.#modes.settled) return;
-    this.#modes.lineStart = false;
-    await this.#relay!.sendTerminal(row, REDRAW_MS);
   }
 
   #operatorLine(line: string): void {

@@ -99,6 +99,15 @@ Deno.test("[B-08] while a dialog asks, where Enter means yes, not a byte is writ
     assert.deepEqual(agent.texts("submitted").at(-1), "From:beta: hello");
   }));
 
+Deno.test("[B-08] the Escape key alone is a key, not the beginning of something: messages go on", () =>
+  withAgent({ fake: "dialog" }, async (agent) => {
+    await agent.gate("dialog_open");
+    await agent.terminal.type("\x1b");
+    assert.equal(outcome(await agent.service.deliver("hello"))[0], "written");
+    assert.deepEqual(agent.texts("denied"), ["touch pwn"]);
+    assert.deepEqual(agent.texts("approved"), []);
+  }));
+
 Deno.test("[B-08] a half-typed line keeps messages away and stays as it is", () =>
   withAgent({ fake: "chat" }, async (agent) => {
     const { service, terminal } = agent;
