@@ -39,6 +39,7 @@ Deno.test("[B-09] an agent that takes a fast Enter for a line break gets exactly
     { fake: "deaf_enter", options: ["--deaf-ms=120", "--swallow-enter=0"] },
     async (agent) => {
       assert.equal(outcome(await agent.service.deliver("one\ntwo"))[0], "written");
+      await agent.logged("submitted");
       assert.deepEqual(agent.texts("submitted"), ["From:beta: one\ntwo"]);
     },
   ));
@@ -50,6 +51,7 @@ Deno.test("[B-08] a swallowed Enter is noticed: one more, never the body again",
       const [result, reason] = outcome(await agent.service.deliver("hello there"));
       assert.equal(result, "written");
       assert.match(String(reason), /^confirmed: \w+, second key$/);
+      await agent.logged("submitted");
       assert.deepEqual(agent.texts("submitted"), ["From:beta: hello there"]);
       assert.equal(frames(agent.received()), 1);
     },
@@ -67,6 +69,7 @@ Deno.test("[B-08] Enter swallowed for good is not reported as submitted; the nex
       assert.deepEqual(agent.texts("submitted"), []);
       const again = await service.deliver("hello there", { message_id: "m1" });
       assert.equal(outcome(again)[0], "written");
+      await agent.logged("submitted");
       assert.deepEqual(agent.texts("submitted"), ["From:beta: hello there"]);
       assert.equal(frames(agent.received()), 1);
     },
@@ -83,6 +86,7 @@ Deno.test("[B-08] a text that the operator submitted after a failed attempt is n
       await agent.gate("");
       const again = await service.deliver("hello there", { message_id: "m1" });
       assert.match(String(outcome(again)[1]), /^confirmed: echo, submitted by the operator$/);
+      await agent.logged("submitted");
       assert.deepEqual(agent.texts("submitted"), ["From:beta: hello there"]);
     },
   ));
@@ -122,6 +126,7 @@ Deno.test("[B-08] a half-typed line keeps messages away and stays as it is", () 
     await agent.logged("submitted");
     const settled = await service.deliver("hello");
     assert.equal(outcome(settled)[0], "written");
+    await agent.logged("submitted");
     assert.deepEqual(agent.texts("submitted"), ["abcd", "From:beta: hello"]);
   }));
 
@@ -133,12 +138,14 @@ Deno.test("[B-08] a line that only the screen shows keeps messages away as well"
     await agent.gate("operator_typing");
     await agent.terminal.type("\x15");
     assert.equal(outcome(await agent.service.deliver("hello"))[0], "written");
+    await agent.logged("submitted");
     assert.deepEqual(agent.texts("submitted"), ["From:beta: hello"]);
   }));
 
 Deno.test("[B-08] a slow starter that discards input gets the message once, later", () =>
   withAgent({ fake: "slow_start", options: ["--start-ms=2000"] }, async (agent) => {
     assert.equal(outcome(await agent.service.deliver("hello"))[0], "written");
+    await agent.logged("submitted");
     assert.deepEqual(agent.texts("submitted"), ["From:beta: hello"]);
     assert.deepEqual(keys(agent.received()), ["", "\r"]);
   }));
@@ -149,6 +156,7 @@ Deno.test("[B-08][T-13] a busy agent is left alone: no key reaches it, ESC above
     assert.equal(agent.received(), "");
     assert.equal(outcome(await agent.service.deliver("hello"))[0], "written");
     assert.deepEqual(agent.texts("interrupted"), []);
+    await agent.logged("submitted");
     assert.deepEqual(agent.texts("submitted"), ["work<1500>", "From:beta: hello"]);
     assert.deepEqual(keys(agent.received()), ["", "\r"]);
   }));
@@ -168,6 +176,7 @@ Deno.test("[B-08] an agent that queues takes a message while it works; the recor
     ]);
     await agent.logged("submitted", 2);
     assert.deepEqual(agent.texts("interrupted"), []);
+    await agent.logged("submitted");
     assert.deepEqual(agent.texts("submitted"), ["work<3000>", "From:beta: hello there"]);
   }));
 
@@ -200,6 +209,7 @@ Deno.test("[B-08] an agent whose line cannot be seen gets one submission; what w
       "written",
       "confirmed: working",
     ]);
+    await agent.logged("submitted");
     assert.deepEqual(agent.texts("submitted"), ["From:beta: hush"]);
   }));
 
@@ -327,6 +337,7 @@ Deno.test("[B-08] a dialog that opens behind the text: Enter is not pressed, lat
     const again = await agent.service.deliver("hello", { message_id: "m1" });
     assert.equal(outcome(again)[0], "written");
     assert.deepEqual(agent.texts("approved"), []);
+    await agent.logged("submitted");
     assert.deepEqual(agent.texts("submitted"), ["From:beta: hello"]);
     assert.equal(frames(agent.received()), 1);
   }));
@@ -345,6 +356,7 @@ Deno.test("[B-01][B-08] an agent's question to the terminal is answered while th
     assert.equal(outcome(await service.deliver("hello"))[0], "written");
     assert.ok(asked);
     await agent.reads((received) => received.endsWith("k"));
+    await agent.logged("submitted");
     assert.deepEqual(agent.texts("submitted"), ["From:beta: hello"]);
     assert.deepEqual(keys(agent.received()), ["", "\x1b[5;7R\rk"]);
   }));
