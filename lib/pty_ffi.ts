@@ -43,6 +43,7 @@ const libc = Deno.dlopen("libc.so.6", {
   isatty: { parameters: ["i32"], result: "i32" },
   tcgetattr: { parameters: ["i32", "buffer"], result: "i32" },
   tcsetattr: { parameters: ["i32", "i32", "buffer"], result: "i32" },
+  tcflush: { parameters: ["i32", "i32"], result: "i32" },
   cfmakeraw: { parameters: ["buffer"], result: "void" },
   eventfd: { parameters: ["u32", "i32"], result: "i32" },
   pidfd_open: { name: "syscall", parameters: ["i64", "i32", "u32"], result: "i64" },
@@ -147,6 +148,18 @@ export function foregroundGroup(master: number): number | undefined {
   if (libc.ioctl(master, 0x540fn, groupBuffer) < 0) return undefined;
   const group = groupBuffer[0]!;
   return group > 0 ? group : undefined;
+}
+
+const countBuffer = new Int32Array(1);
+
+/** Bytes that a program could read from this terminal now; of gathered lines complete ones only. */
+export function unreadInput(slave: number): number {
+  return libc.ioctl(slave, 0x541bn, countBuffer) < 0 ? 0 : countBuffer[0]!;
+}
+
+/** Throws away what was typed and not read (TCIFLUSH). */
+export function flushInput(slave: number): void {
+  libc.tcflush(slave, 0);
 }
 
 /** Line settings of a terminal; opaque but for what the getters below read. */

@@ -13,6 +13,7 @@ interface Stat {
   readonly ppid: number;
   readonly pgrp: number;
   readonly session: number;
+  readonly tty: number;
   readonly startTicks: string;
 }
 
@@ -40,6 +41,7 @@ function readStat(pid: number): Stat | undefined {
     ppid: Number(fields[1]),
     pgrp: Number(fields[2]),
     session: Number(fields[3]),
+    tty: Number(fields[4]),
     startTicks: fields[19]!,
   };
 }
@@ -91,6 +93,9 @@ function climb(from: number, chain: number[]): Set<number> {
 export interface ProcessInfo {
   readonly pid: number;
   readonly pgrp: number;
+  readonly session: number;
+  /** Device number of its controlling terminal; 0 for none. */
+  readonly tty: number;
   /** Kernel's name of the program, at most 15 bytes. */
   readonly command: string;
   readonly argv: readonly string[];
@@ -101,24 +106,30 @@ export function describe(pid: number): ProcessInfo | undefined {
   if (stat === undefined || stat.state === "Z" || stat.state === "X") return undefined;
   const argv = (readText(`/proc/${pid}/cmdline`) ?? "").split("\0");
   if (argv.at(-1) === "") argv.pop();
-  return { pid, pgrp: stat.pgrp, command: stat.command, argv };
+  const { pgrp, session, tty, command } = stat;
+  return { pid, pgrp, session, tty, command, argv };
 }
 
 /** `root` and its living descendants, at most `limit`. */
 export function descendants(root: number, limit = 256): number[] {
   const found: number[] = [root];
   for (let i = 0; i < found.length && found.length < limit; i++) {
-    for (const thread of threads(found[i]!)) {
-      const children = readText(`/proc/${found[i]}/task/${thread}/children`);
-      for (const word of (children ?? "").split(" ")) {
-        if (word !== "" && found.length < limit) found.push(Number(word));
-      }
+    for (const child of childrenOf(found[i]!)) {
+      if (found.length < limit) found.push(child);
     }
   }
   return found;
 }
 
-/** Children are listed under the thread that started them. */
+/** Children of a process, ended ones included. */
+export function childrenOf(pid: number): number[] {
+  // They are listed under the thread that started them.
+  return threads(pid).flatMap((thread) => {
+    const children = readText(`/proc/${pid}/task/${thread}/children`) ?? "";
+    return children.split(" ").filter((word) => word !== "").map(Number);
+  });
+}
+
 function threads(pid: number): string[] {
   try {
     return Array.from(Deno.readDirSync(`/proc/${pid}/task`), (entry) => entry.name);
@@ -134,12 +145,9 @@ function threads(pid: number): string[] {
 export function endedOrphans(): number[] {
   const own = readStat(Deno.pid);
   const found: number[] = [];
-  for (const thread of threads(Deno.pid)) {
-    const children = readText(`/proc/${Deno.pid}/task/${thread}/children`);
-    for (const word of (children ?? "").split(" ")) {
-      const stat = word === "" ? undefined : readStat(Number(word));
-      if (stat?.state === "Z" && stat.session !== own?.session) found.push(Number(word));
-    }
+  for (const pid of childrenOf(Deno.pid)) {
+    const stat = readStat(pid);
+    if (stat?.state === "Z" && stat.session !== own?.session) found.push(pid);
   }
   return found;
 }

@@ -10,8 +10,8 @@ import type { Profile } from "./profiles/plain.ts";
 
 /**
  * `worker_exited`, `hold`, `starting`, `full_screen_program`, `operator_typing`,
- * `foreground_unknown`; with an agent also `other_program`, `dialog_open`, `agent_busy` and
- * `agent_unrecognised: <what is missing>`.
+ * `foreground_unknown`, `not_reading`, `raw_reader`, `reader_unseen`; with an agent also
+ * `other_program`, `dialog_open`, `agent_busy` and `agent_unrecognised: <what is missing>`.
  */
 export type GateReason = string;
 
@@ -27,6 +27,8 @@ export interface GateOptions {
   readonly alternateScreen: () => boolean;
   readonly operator: OperatorLine;
   readonly foreground: () => Foreground;
+  /** Why nothing may be typed into the program in the foreground now. */
+  readonly unready: (front: Foreground) => string | undefined;
   /** Where the window's profile is an agent's: it decides while it is at the terminal (B-08). */
   readonly agent?: AgentView;
   readonly onChange: (state: GateState) => void;
@@ -43,6 +45,15 @@ export interface AgentView {
 const UNSETTLED = "screen_unsettled";
 /** How often a foreground that cannot be seen into is looked at again, milliseconds. */
 const FOREGROUND_RECHECK_MS = 1000;
+/**
+ * Nothing tells that a program reads again: it is looked at after so long, then after twice that,
+ * and so on up to the last. Reading takes a program some milliseconds, thinking minutes.
+ */
+const READER_FIRST_MS = 2, READER_LAST_MS = 1000;
+/** After output: a program that waits for input mostly says so just before. */
+const OUTPUT_CLOSED_MS = 20;
+/** … and one that prints may be busy: found out before the next message is handed over. */
+const OUTPUT_OPEN_MS = 250;
 
 export class Gate {
   readonly #o: GateOptions;
@@ -53,6 +64,7 @@ export class Gate {
   #state: GateState = { open: false, reason: "starting" };
   #cancel: (() => void) | undefined;
   #dueAt = Infinity;
+  #readerPause = READER_FIRST_MS;
   #waiters: (() => void)[] = [];
 
   constructor(options: GateOptions) {
@@ -69,11 +81,15 @@ export class Gate {
     return !this.#started;
   }
 
-  /** The worker printed something; only its start-up cares. */
+  /** The worker printed something: it may have come to its prompt, or got busy. */
   output(): void {
-    if (this.#started) return;
+    if (this.#started) return this.soon(this.#state.open ? OUTPUT_OPEN_MS : OUTPUT_CLOSED_MS);
     this.#lastOutput = this.#o.clock.monotonic();
     this.touch();
+  }
+  /** Looks again within `ms` milliseconds, without further ado where it will anyway. */
+  soon(ms: number): void {
+    if (!this.#ended) this.#schedule(this.#o.clock.monotonic() + ms);
   }
   /** The worker is gone; nothing opens the gate again. */
   end(): void {
@@ -147,12 +163,23 @@ export class Gate {
     if (this.#o.alternateScreen()) return { reason: "full_screen_program" };
     if (operator.dirty || operator.cut) return { reason: "operator_typing" };
     const quiet = operator.lastKey + profile.operatorQuietMs;
-    if (now < quiet) return { reason: "operator_typing", due: quiet };
+    if (now < quiet) {
+      this.#readerPause = READER_FIRST_MS;
+      return { reason: "operator_typing", due: quiet };
+    }
     const front = this.#o.foreground();
     if (front.kind === "unknown" && !front.windowShell) {
       return { reason: "foreground_unknown", due: now + FOREGROUND_RECHECK_MS };
     }
-    return {};
+    if (front.kind === "shell" || front.windowShell) return {};
+    const unready = this.#o.unready(front);
+    if (unready === undefined) {
+      this.#readerPause = READER_FIRST_MS;
+      return {};
+    }
+    const due = now + this.#readerPause;
+    this.#readerPause = Math.min(2 * this.#readerPause, READER_LAST_MS);
+    return { reason: unready, due };
   }
 
   #schedule(due: number | undefined): void {

@@ -14,6 +14,7 @@ import type { Foreground } from "./foreground.ts";
 import { concat, type InputHold } from "./hold.ts";
 import type { ModeTracker } from "./modes.ts";
 import type { Profile } from "./profiles/plain.ts";
+import type { Readiness } from "./reader.ts";
 import type { WriteResult } from "./write_queue.ts";
 
 /** What became of an attempt; the settlement without its lease token. */
@@ -27,6 +28,12 @@ export interface InjectorOptions {
   readonly echoes: ExpectedEchoes;
   readonly hold: InputHold;
   readonly foreground: () => Foreground;
+  /** Whether that program would take typed text now. */
+  readonly readiness: (front: Foreground) => Readiness;
+  /** Called with the waits that a whole line was typed into. */
+  readonly onTyped: (wait: string) => void;
+  /** Throws away what was typed and not read. */
+  readonly flush: () => void;
   /** Line settings of the worker's terminal. */
   readonly termios: () => Termios | undefined;
   readonly sendWorker: (
@@ -57,6 +64,8 @@ const SETTLE_MS = 500;
 const encoder = new TextEncoder();
 // deno-lint-ignore no-control-regex
 const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/;
+/** ^U */
+const ERASE_LINE = Uint8Array.of(0x15);
 const PASTE_END = "\x1b[201~";
 
 function failed(reason: string, scope: "target" | "message" = "target"): InjectionOutcome {
@@ -92,7 +101,9 @@ export class Injector {
     if (front.kind === "unknown") return failed("foreground_unknown");
     const termios = this.#o.termios();
     if (termios === undefined) return failed("terminal_gone");
-    if (termios.canonical) return await this.#typeLine(lines, termios);
+    const ready = this.#o.readiness(front);
+    if ("reason" in ready) return failed(ready.reason);
+    if (termios.canonical) return await this.#typeLine(lines, termios, ready.wait);
     return await this.#typeEditor(lines, front);
   }
 
@@ -116,7 +127,11 @@ export class Injector {
 
   // --- typed into a line that the kernel gathers ------------------------------------------------
 
-  async #typeLine(lines: readonly string[], termios: Termios): Promise<InjectionOutcome> {
+  async #typeLine(
+    lines: readonly string[],
+    termios: Termios,
+    wait: string,
+  ): Promise<InjectionOutcome> {
     const text = lines.join(LINE_BREAK);
     const bytes = encoder.encode(text);
     // The kernel gathers 4095 bytes a line. Longer ones can be pushed on in pieces by the end-of-file
@@ -129,6 +144,7 @@ export class Injector {
     if (this.#o.hold.active) return failed("busy");
     const enter = this.#o.mode === "draft" ? "" : termios.mapsReturn ? "\r" : "\n";
     this.#o.echoes.expect([text], this.#o.clock.monotonic());
+    if (enter !== "") this.#o.onTyped(wait);
     const result = await this.#o.sendWorker(concat([bytes, encoder.encode(enter)]), WRITE_MS);
     return outcomeOf(result, lines.length > 1 ? "flattened" : undefined);
   }
@@ -169,6 +185,10 @@ export class Injector {
       // The text stands in the editor. Enter only if it is still that editor that reads.
       const now = this.#o.foreground();
       if (now.kind !== "program" || now.group !== front.group || modes.alternateScreen) {
+        // What stands there unread would be the next program's, a shell's perhaps (B-16); what a
+        // shell has taken into its own line is erased from it, before the operator's Enter.
+        this.#o.flush();
+        if (now.kind === "shell" || now.windowShell) await this.#o.sendWorker(ERASE_LINE, WRITE_MS);
         return failed("foreground_changed");
       }
       return outcomeOf(await this.#o.sendWorker(encoder.encode("\r"), WRITE_MS), reason);

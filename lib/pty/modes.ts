@@ -16,6 +16,8 @@ export interface ModeChange {
 export class ModeTracker {
   bracketedPaste = false;
   alternateScreen = false;
+  /** Menus hide the cursor; line editors show it. */
+  cursorHidden = false;
   /** Whether the cursor is known to stand in the first column. */
   lineStart = true;
   readonly #escape = new EscapeParser();
@@ -55,7 +57,8 @@ export class ModeTracker {
     const { final, params } = this.#escape;
     if ((final !== "h" && final !== "l") || !params.startsWith("?")) return;
     for (const param of params.slice(1).split(";")) {
-      if (param === "2004") this.#set("bracketedPaste", final === "h", end, changes);
+      if (param === "25") this.cursorHidden = final === "l";
+      else if (param === "2004") this.#set("bracketedPaste", final === "h", end, changes);
       else if (param === "1049" || param === "1047" || param === "47") {
         this.#set("alternateScreen", final === "h", end, changes);
       }
@@ -64,6 +67,7 @@ export class ModeTracker {
 
   /** RIS, the terminal's full reset. */
   #reset(end: number, changes: ModeChange[]): void {
+    this.cursorHidden = false;
     if (this.bracketedPaste) this.#set("bracketedPaste", false, end, changes);
     if (this.alternateScreen) this.#set("alternateScreen", false, end, changes);
   }

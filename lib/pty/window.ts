@@ -6,7 +6,13 @@ import type { Clock } from "../base/clock.ts";
 import type { Mode } from "../model/endpoint.ts";
 import { type Envelope, parseAddress, unknownAddress } from "../model/envelope.ts";
 import type { Provenance } from "../model/message.ts";
-import { foregroundGroup, getTermios, type TerminalSize } from "../pty_ffi.ts";
+import {
+  flushInput,
+  foregroundGroup,
+  getTermios,
+  type TerminalSize,
+  unreadInput,
+} from "../pty_ffi.ts";
 import type { Agent, OperatorLine } from "./agent.ts";
 import type { AgentInjector, AgentInjectorOptions } from "./agent_injector.ts";
 import { ExpectedEchoes } from "./echo.ts";
@@ -20,6 +26,7 @@ import { LinesObserver } from "./lines.ts";
 import { ModeTracker } from "./modes.ts";
 import { Operator } from "./operator.ts";
 import { PromptRow } from "./prompt_row.ts";
+import { type Readiness, readiness } from "./reader.ts";
 import type { Profile } from "./profiles/plain.ts";
 import { redrawPrompt, repaintScreen } from "./repaint.ts";
 import type { Relay, RelayHooks } from "./relay.ts";
@@ -58,6 +65,10 @@ const GATE_WAIT_MS = 10_000;
 const FOREGROUND_MS = 500;
 /** After lost output an agent is asked to paint anew this often at most: painting may lose more. */
 const REPAINT_MS = 10_000;
+/** How long after a message the program is looked at, milliseconds; a reader has taken it by then. */
+const TAKEN_MS = 20;
+/** A wait that has not been left after so long will be no more: the line was thrown away. */
+const UNTAKEN_MS = 1000;
 /** An ESC with nothing behind it for so long is the key; terminals write a sequence at once. */
 const ESCAPE_MS = 100;
 
@@ -83,12 +94,16 @@ export class WorkerWindow implements RelayHooks {
   #front: { readonly at: number; readonly seen: Foreground } | undefined;
   #repaintedAt = -Infinity;
   #cancelEscape = () => {};
+  /** The waits that the last line was typed into, and when. */
+  #typed: { readonly wait: string; readonly at: number } | undefined;
+  readonly #terminal: string;
 
   constructor(options: WindowOptions) {
     this.#o = options;
     const agent = this.#agent = options.agent?.agent;
     this.#echoes = agent?.echoes ?? new ExpectedEchoes();
     const { clock, session, profile, mode } = options;
+    this.#terminal = Deno.readLinkSync(`/proc/self/fd/${session.slave}`);
     const now = () => clock.monotonic();
     const front = () => this.#foreground();
     this.#operator = new Operator({
@@ -99,7 +114,7 @@ export class WorkerWindow implements RelayHooks {
       onUncertainAddress: () => this.#echoes.expectUnknownAddress(now()),
       onEnter: (typed, certain) => {
         if (!certain) this.#lines.operatorEntered();
-        if (agent !== undefined || front().kind !== "shell") return;
+        if (agent !== undefined || this.#recentForeground().kind !== "shell") return;
         // The next command's output belongs to no block of the one before.
         this.#lines.closeBlock();
         this.#showsFiles = showsFiles(typed) || (!certain && mentionsShower(this.#row.text()));
@@ -138,6 +153,10 @@ export class WorkerWindow implements RelayHooks {
       alternateScreen: () => this.#modes.alternateScreen,
       operator: line,
       foreground: () => this.#recentForeground(),
+      unready: (front) => {
+        const found = this.#readiness(front);
+        return "reason" in found ? found.reason : undefined;
+      },
       onChange: options.onGate,
       ...(agent === undefined ? {} : { agent }),
     });
@@ -149,6 +168,9 @@ export class WorkerWindow implements RelayHooks {
       echoes: this.#echoes,
       hold: this.#hold,
       foreground: front,
+      readiness: (front) => this.#readiness(front),
+      onTyped: (wait) => this.#typed = { wait, at: now() },
+      flush: () => flushInput(session.slave),
       termios: () => getTermios(session.master),
       sendWorker: (bytes, ms, tail) => this.#relay!.sendWorker(bytes, ms, tail),
       pushWorker: (bytes) => this.#relay!.pushWorker(bytes),
@@ -187,8 +209,8 @@ export class WorkerWindow implements RelayHooks {
       this.#modes.feed(chunk);
       this.#agent.observer.push(chunk);
     }
-    if (this.gate.starting) this.gate.output();
-    else if (hidden !== this.#modes.alternateScreen) this.gate.touch();
+    if (!this.gate.starting && hidden !== this.#modes.alternateScreen) this.gate.touch();
+    else if (this.gate.starting || this.#agent === undefined) this.gate.output();
   }
 
   input(chunk: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
@@ -229,9 +251,10 @@ export class WorkerWindow implements RelayHooks {
     if (this.#broken || this.#relay === undefined) {
       return { outcome: "failed", reason: "broker_degraded", scope: "target" };
     }
-    const gate = this.gate.state.open ? this.gate.state : await this.gate.whenOpen(GATE_WAIT_MS);
+    const open = this.#agent !== undefined && this.gate.state.open;
+    const gate = open ? this.gate.state : await this.gate.whenOpen(GATE_WAIT_MS);
     if (!gate.open) return { outcome: "failed", reason: gate.reason!, scope: "target" };
-    if (this.#agent === undefined) return await this.#injector.inject(envelope);
+    if (this.#agent === undefined) return await this.#injectPlain(envelope);
     const front = this.#foreground();
     if (this.#agent.atTerminal(front)) {
       const lines = safeLines(envelope);
@@ -247,6 +270,15 @@ export class WorkerWindow implements RelayHooks {
     // A shell, that the agent was started from or ended to, is shown the message (B-16).
     if (front.kind === "shell" || front.windowShell) return await this.#injector.inject(envelope);
     return { outcome: "failed", reason: "other_program", scope: "target" };
+  }
+
+  async #injectPlain(envelope: Envelope): Promise<InjectionOutcome> {
+    try {
+      return await this.#injector.inject(envelope);
+    } finally {
+      // It reads again soon, or thinks now: the service is to know before the next message.
+      this.gate.soon(TAKEN_MS);
+    }
   }
 
   /** The worker ended: its block is complete, and nothing is injected any more (B-12). */
@@ -312,6 +344,24 @@ export class WorkerWindow implements RelayHooks {
     if (!this.#agent!.atTerminal(this.#foreground())) return;
     this.#repaintedAt = now;
     await repaintScreen(session, clock, this.#relay, (size) => this.resized(size));
+  }
+
+  #readiness(front: Foreground): Readiness {
+    const { session, clock } = this.#o;
+    const found = readiness({
+      front,
+      terminal: this.#terminal,
+      termios: getTermios(session.master),
+      bracketedPaste: this.#modes.bracketedPaste,
+      cursorHidden: this.#modes.cursorHidden,
+      unread: unreadInput(session.slave),
+    });
+    if ("reason" in found || this.#typed === undefined) return found;
+    // The kernel hands a line over some time after it was written: until the reader has been woken,
+    // the next line is not for it.
+    const untaken = found.wait === this.#typed.wait &&
+      clock.monotonic() - this.#typed.at < UNTAKEN_MS;
+    return untaken ? { reason: "not_reading" } : found;
   }
 
   #foreground(): Foreground {
