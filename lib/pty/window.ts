@@ -63,6 +63,8 @@ export interface WindowOptions {
 const GATE_WAIT_MS = 10_000;
 /** A foreground of the same group is taken for the same programs for so long, milliseconds. */
 const FOREGROUND_MS = 500;
+/** … and so long for an Enter: a paste has many. */
+const ENTER_MS = 5;
 /** After lost output an agent is asked to paint anew this often at most: painting may lose more. */
 const REPAINT_MS = 10_000;
 /** How long after a message the program is looked at, milliseconds; a reader has taken it by then. */
@@ -90,6 +92,8 @@ export class WorkerWindow implements RelayHooks {
   #broken = false;
   /** The command last entered at the shell shows what files hold. */
   #showsFiles = false;
+  /** The keys that are just passed on hold an Enter, for a shell's prompt. */
+  #atPrompt = false;
   #nextOutput: PromiseWithResolvers<boolean> | undefined;
   #front: { readonly at: number; readonly seen: Foreground } | undefined;
   #repaintedAt = -Infinity;
@@ -114,7 +118,7 @@ export class WorkerWindow implements RelayHooks {
       onUncertainAddress: () => this.#echoes.expectUnknownAddress(now()),
       onEnter: (typed, certain) => {
         if (!certain) this.#lines.operatorEntered();
-        if (agent !== undefined || this.#recentForeground().kind !== "shell") return;
+        if (!this.#atPrompt) return;
         // The next command's output belongs to no block of the one before.
         this.#lines.closeBlock();
         this.#showsFiles = showsFiles(typed) || (!certain && mentionsShower(this.#row.text()));
@@ -215,6 +219,7 @@ export class WorkerWindow implements RelayHooks {
 
   input(chunk: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
     this.#tokens = this.#keys.feed(chunk);
+    this.#atPrompt = this.#tokens.some(isEnter) && this.#isAtPrompt();
     return this.#hold.filter(chunk, this.#tokens);
   }
 
@@ -327,10 +332,10 @@ export class WorkerWindow implements RelayHooks {
   }
 
   /** For the gate, which looks often: the walk over the processes is remembered for a moment. */
-  #recentForeground(): Foreground {
+  #recentForeground(ms = FOREGROUND_MS): Foreground {
     const now = this.#o.clock.monotonic();
     const group = foregroundGroup(this.#o.session.master);
-    if (this.#front?.seen.group !== group || now - this.#front!.at >= FOREGROUND_MS) {
+    if (this.#front?.seen.group !== group || now - this.#front!.at >= ms) {
       this.#front = { at: now, seen: this.#foreground() };
     }
     return this.#front!.seen;
@@ -344,6 +349,12 @@ export class WorkerWindow implements RelayHooks {
     if (!this.#agent!.atTerminal(this.#foreground())) return;
     this.#repaintedAt = now;
     await repaintScreen(session, clock, this.#relay, (size) => this.resized(size));
+  }
+
+  /** Asked before an Enter is passed on: a moment later a shell has started the command already. */
+  #isAtPrompt(): boolean {
+    if (this.#agent !== undefined || !this.#recentForeground().windowShell) return false;
+    return this.#recentForeground(ENTER_MS).kind === "shell";
   }
 
   #readiness(front: Foreground): Readiness {
@@ -385,6 +396,10 @@ export class WorkerWindow implements RelayHooks {
     const unknown = unknownAddress(line);
     if (unknown !== undefined) this.#o.onRefusal(unknown, "unknown_target");
   }
+}
+
+function isEnter(token: Token): boolean {
+  return token.type === "control" && (token.byte === 0x0d || token.byte === 0x0a);
 }
 
 /** A gathered line without echo: a password prompt. */
