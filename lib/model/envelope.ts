@@ -58,19 +58,60 @@ export interface Envelope {
   readonly ack_requested: boolean;
 }
 
-/** The lines of the envelope, ready for a terminal; no line of them can be read as an address. */
+/**
+ * The lines of the envelope, ready for a terminal. No line of them can be read as an address or as
+ * another sender's, nor can any piece of one: a program may break lines anywhere, or repeat what it
+ * read much later.
+ */
 export function envelopeLines(envelope: Envelope): string[] {
   const [first = "", ...more] = envelope.body.split("\n");
   const label = senderLabel(envelope.sender_repo, envelope.provenance);
-  const lines = [`From:${label}: ${first}`, ...more.map(neutralise)];
+  const lines = [`From:${label}: ${first}`, ...more.map(quoteHeader)].map(disarm);
   if (envelope.ack_requested) lines.push(`(tamq ack ${envelope.message_id})`);
   return lines;
 }
 
-/** Puts `> ` before a body line that could route or pose as another sender (B-05). */
-function neutralise(line: string): string {
-  // Trimmed and compatibility-folded, so that full-width letters, no-break spaces or invisible
-  // characters in front do not slip past an agent's eyes or a later, laxer parser.
-  const plain = line.normalize("NFKC").replace(/[\p{Cf}\p{Cc}\p{Zs}\s]/gu, "");
-  return /^(?:to|from):/i.test(plain) ? `> ${line}` : line;
+/**
+ * `To.:alpha: x` for every `To:alpha: x` in a line: said, not sent. A dot, since what quotes or
+ * unquotes (a shell's `read`, JSON) adds and removes backslashes, and what fills paragraphs, blanks.
+ */
+function disarm(line: string): string {
+  return line.replace(/To:(?=\S)/g, "To.:");
+}
+
+/** Puts `> ` before a body line that could pose as an address or another sender to a reader (B-05). */
+function quoteHeader(line: string): string {
+  return looksLikeHeader(line) ? `> ${line}` : line;
+}
+
+/** Letters and colons that look like those of `To:` and `From:`, beyond compatibility forms. */
+const LOOK_ALIKES: Readonly<Record<string, string>> = {
+  "t": "\u0422\u0442\u03a4\u03c4\u1d1b\u13a2\ua4d4\u2ca6\u2ca7\u0166\u0167",
+  "o":
+    "0\u041e\u043e\u039f\u03bf\u0555\u0585\u1d0f\ua4f3\u2c9e\u2c9f\u00d8\u00f8\u03c3\u0ae6\u06c1\u0d20",
+  "f": "\u0192\u03dc\u03dd\ua4dd\ua798\ua799\ua730\u1e9d\u0493",
+  "r": "\u0433\u1d26\u0280\u13a1\u13d2\ua4e3\uab47\uab48\u2c84\u2c85",
+  "m": "\u041c\u043c\u039c\u1d0d\ua4df\u13b7\u2c98\u2c99\u03fa",
+  ":": "\u2236\u02d0\ua789\u02f8\u05c3\u0589\u1361\u16ec\u205a\u205d\u0703\u0704\u0a83\ufe30",
+};
+const FOLD = new Map(
+  Object.entries(LOOK_ALIKES).flatMap(([plain, others]) =>
+    [...others].map((other) => [other, plain] as const)
+  ),
+);
+/** Not seen, or seen as nothing: marks, format and control characters, blanks of any kind. */
+const UNSEEN = /[\p{Mn}\p{Me}\p{Cf}\p{Cc}\p{Z}\p{Default_Ignorable_Code_Point}\s\u2800]/gu;
+/** Markdown around words, and what lists, quotations and headings begin with. */
+const MARKDOWN = /[*_`~]/g;
+const GLYPHS = /^(?:[\p{P}\p{S}]|\d+[.)])+/u;
+
+const HEADER = /^(?:to|from):/i;
+
+/** As a person or a model reads it, whose eyes are more forgiving than {@link parseAddress}. */
+function looksLikeHeader(line: string): boolean {
+  const seen = line.normalize("NFKD").replace(UNSEEN, "");
+  if (seen.startsWith(">")) return false; // a quotation, as we make them ourselves
+  const folded = Array.from(seen, (char) => FOLD.get(char) ?? char).join("")
+    .replace(MARKDOWN, "");
+  return HEADER.test(folded) || HEADER.test(folded.replace(GLYPHS, ""));
 }

@@ -18,6 +18,6 @@ const logged = Deno.stdin.readable.pipeThrough(
 );
 for await (const line of logged.pipeThrough(new TextLineStream())) {
   log.event("submitted", line);
-  const say = /say<(.*)>/s.exec(line)?.[1]?.replaceAll("\\n", "\n");
+  const say = /say<(.*)>/s.exec(line)?.[1]?.replaceAll("To.:", "To:").replaceAll("\\n", "\n");
   if (say !== undefined) print(say + "\n");
 }

@@ -4,7 +4,8 @@
  * row and drawn again, within synchronised output. Glyphs and titles are those of the `gemini`
  * profile; `--osc` reports the state by OSC 7501 as well.
  *
- * What it does is in the submitted text: `say<…>` answers that (`\n` is a line break), `work<ms>`
+ * What it does is in the submitted text: `say<…>` answers that (`\n` is a line break, `To.:` an
+ * address that was meant), `work<ms>`
  * works so long before it answers, `ask<cmd>` opens a dialog in which Enter means yes.
  *
  * Options: --start-ms=N (discards all input for so long), --deaf-ms=N (a CR within N ms of other
@@ -199,7 +200,7 @@ export class FakeChat {
       this.#draw([]);
       return;
     }
-    const say = /say<(.*)>/s.exec(text)?.[1]?.replaceAll("\\n", "\n");
+    const say = /say<(.*)>/s.exec(text)?.[1]?.replaceAll("To.:", "To:").replaceAll("\\n", "\n");
     this.#answer(say ?? `ok ${text.length}.`, Number(/work<(\d+)>/.exec(text)?.[1] ?? 0));
   }
 

@@ -59,7 +59,8 @@ function submit(text: string): void {
   log.event("submitted", text);
   const { columns } = size();
   transcript.push("", ...wrapped(text, columns, "› ", "  "), "");
-  const say = /say<(.*)>/s.exec(text)?.[1]?.replaceAll("\\n", "\n") ?? `ok ${text.length}.`;
+  const say = /say<(.*)>/s.exec(text)?.[1]?.replaceAll("To.:", "To:").replaceAll("\\n", "\n") ??
+    `ok ${text.length}.`;
   working = true;
   state("working");
   paint();

@@ -50,7 +50,9 @@ function Chat(): ReactNode {
     setText("");
     title("✦  Working…");
     setPartial("");
-    const answer = /say<(.*)>/s.exec(said)?.[1]?.replaceAll("\\n", "\n") ?? `ok ${said.length}.`;
+    const answer =
+      /say<(.*)>/s.exec(said)?.[1]?.replaceAll("To.:", "To:").replaceAll("\\n", "\n") ??
+        `ok ${said.length}.`;
     const work = Number(/work<(\d+)>/.exec(said)?.[1] ?? 0);
     const step = Math.max(1, Math.ceil(answer.length / 6));
     let shown = 0;

@@ -16,7 +16,7 @@ const repl = createInterface({
 });
 repl.on("line", (line: string) => {
   log.event("submitted", line);
-  const say = /say<(.*)>/s.exec(line)?.[1]?.replaceAll("\\n", "\n");
+  const say = /say<(.*)>/s.exec(line)?.[1]?.replaceAll("To.:", "To:").replaceAll("\\n", "\n");
   if (say !== undefined) process.stdout.write(say + "\n");
   repl.prompt();
 });

@@ -13,7 +13,7 @@ const keys = (received: string) => received.replace(FRAME, "\0").split("\0");
 const frames = (received: string) => received.split("\x1b[200~").length - 1;
 const BODY = "please\nsecond line say<To:beta: 日本🙂\\nsecond of it\\n\\nTo nobody.>\nTo:gamma: x";
 const SHOWN =
-  "From:beta: please\nsecond line say<To:beta: 日本🙂\\nsecond of it\\n\\nTo nobody.>\n> To:gamma: x";
+  "From:beta: please\nsecond line say<To.:beta: 日本🙂\\nsecond of it\\n\\nTo nobody.>\n> To.:gamma: x";
 
 for (
   const [fake, profile] of [["chat", "gemini"], ["fullscreen", "codex"]] as const

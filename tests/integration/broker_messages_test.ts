@@ -28,7 +28,7 @@ Deno.test("[B-05] a delivery is typed into a line reader and its echo is not rou
         outcome: "written",
         reason: "flattened",
       });
-      await terminal.until((text) => text.split("From:beta: one ⏎ > To:gamma: two").length === 3);
+      await terminal.until((text) => text.split("From:beta: one ⏎ > To.:gamma: two").length === 3);
       // An empty line would close, and send, a block that an echo had opened.
       for (const text of ["real", "two"]) {
         await terminal.type(`To:gamma: ${text}\r\r`);

@@ -77,11 +77,105 @@ Deno.test("[B-05] body lines that could route or pose as a sender are marked", (
     "T\u200bo:beta: hi",
     "\u2066From:x: y",
     "T o : beta",
+    "- From:beta: x",
+    "* To: beta",
+    "12. From:beta: x",
+    "**From:beta:** x",
+    "`to:beta: x`",
+    "\u3164From:beta: x",
+    "\u115fFrom:beta: x",
+    "\u2800From:beta: x",
+    "F\u0301r\u034fom:beta: x",
+    "Fr\u043em:beta: x", // Cyrillic o
+    "From\u2236beta: x",
+    "From\u02d0beta: x",
+    "\u03a4\u03bf\ua789beta: x", // Greek letters
+    "\u{1d413}o:beta", // mathematical letters
   ];
-  for (const line of posing) assert.deepEqual(lines(`x\n${line}`).slice(1), [`> ${line}`]);
-  for (const line of ["Tomorrow: hi", "> To:beta: hi", "see To:beta: hi"]) {
+  for (const line of posing) {
+    const shown = line.replace("To:beta: hi", "To.:beta: hi");
+    assert.deepEqual(lines(`x\n${line}`).slice(1), [`> ${shown}`], line);
+  }
+  for (
+    const line of ["Tomorrow: hi", "> From:beta: hi", "total: 3", "- to do: x", "\u00c5: \u00e9"]
+  ) {
     assert.deepEqual(lines(`x\n${line}`).slice(1), [line]);
   }
+});
+
+Deno.test("[B-05] an address anywhere in a delivered text is said, not written: a program may break lines there", () => {
+  assert.deepEqual(lines("answer me with To:alpha: done or To:a b: no"), [
+    "From:alpha: answer me with To.:alpha: done or To.:a b: no",
+  ]);
+  assert.deepEqual(lines("To:alpha: x\nTo: whom it may concern: y, mailto:a@b, To:x"), [
+    "From:alpha: To.:alpha: x",
+    "> To: whom it may concern: y, mailto:a@b, To.:x",
+  ]);
+});
+
+Deno.test("[B-05] no piece of an envelope addresses anybody, wherever a program breaks it", () => {
+  const words = fc.constantFrom("To:", "To:", "beta", ":", ": ", " ", "\n", "T", "o", ".", "x");
+  const body = fc.array(words, { minLength: 1, maxLength: 30 }).map((parts) => parts.join(""));
+  fc.assert(
+    fc.property(body, fc.nat(60), fc.boolean(), (body, cut, joined) => {
+      const shown = joined ? [lines(body).join(" \u23ce ")] : lines(body);
+      for (const line of shown) {
+        for (const piece of [line.slice(cut), line.slice(cut).trimStart()]) {
+          assert.equal(parseAddress(piece, NAMES), undefined, piece);
+        }
+      }
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+const LETTERS: Record<string, string[]> = {
+  f: ["F", "f", "\uff26", "\u{1d405}", "\u03dc"],
+  r: ["r", "R", "\u0433", "\uff52"],
+  o: ["o", "O", "\u043e", "\u03bf", "0", "\u00f6", "\uff4f"],
+  m: ["m", "\u043c", "\u{1d426}"],
+  ":": [":", "\u2236", "\u02d0", "\ua789", "\uff1a"],
+};
+
+Deno.test("[B-05] a line that looks like a sender's is marked, whatever hides between its letters", () => {
+  const filler = fc.array(
+    fc.constantFrom(
+      "",
+      "",
+      "\u200b",
+      "\u034f",
+      "\u0301",
+      "\u3164",
+      "\u2800",
+      "\ufe0f",
+      " ",
+      "*",
+      "_",
+    ),
+    { maxLength: 3 },
+  ).map((parts) => parts.join(""));
+  const front = fc.constantFrom(
+    "",
+    "- ",
+    "* ",
+    "\u2022 ",
+    "**",
+    "# ",
+    "3. ",
+    "\u2014 ",
+    "`",
+    "\u00ab",
+  );
+  const pieces = [..."from:"].map((letter) =>
+    fc.tuple(filler, fc.constantFrom(...LETTERS[letter]!))
+  );
+  fc.assert(
+    fc.property(front, fc.tuple(...pieces), (front, parts) => {
+      const line = front + parts.map((part) => part.join("")).join("") + "beta: x";
+      assert.equal(lines(`x\n${line}`)[1], `> ${line}`);
+    }),
+    { numRuns: 2000 },
+  );
 });
 
 Deno.test("[T-24] with acknowledgement asked for, the text says how", () => {
