@@ -166,7 +166,9 @@ Deno.test("[B-01] a command or directory that is missing is named, and nothing i
 
 Deno.test("[B-01] a process that outlives the worker does not keep the window open", () =>
   withTempDir(async (dir) => {
-    const script = "setsid sleep 60 & echo $!; exit 3";
+    // It must have left the session before the worker ends, whose hang-up it would get else.
+    const script = "setsid sleep 60 & p=$!; s=; " +
+      'until [ "$s" = "$p" ]; do read -r _ _ _ _ _ s _ < /proc/$p/stat; done; echo $p; exit 3';
     const { text, status } = await runToEnd(["sh", "-c", script], dir);
     assert.equal(status, 3);
     const pid = Number(/^(\d+)\r\n$/.exec(text)![1]);
