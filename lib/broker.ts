@@ -187,6 +187,7 @@ async function runMessaging(
     onRefusal: (target, reason) =>
       notices.show(refusalText(target, reason, names()), `message not sent: ${reason}`),
     onGate: (state) => link?.gateChanged(state),
+    onLongBlock: (target) => notice(`a message to ${target} waits for its empty line`),
     onNotice: (found) => notice(screenNoticeText(found)),
   });
   const relay = new Relay({

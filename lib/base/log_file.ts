@@ -2,7 +2,7 @@
 import { openOwnFile } from "./own_file.ts";
 
 /** One part; six of them at most are on disk. */
-const PART_BYTES = 5 << 20;
+export const PART_BYTES = 5 << 20;
 const KEPT = 5;
 
 export interface LogFile {
@@ -21,13 +21,7 @@ export function openLogFile(path: string, partBytes = PART_BYTES): LogFile {
   let size = file.statSync().size;
 
   const rotate = () => {
-    for (let part = KEPT - 1; part >= 0; part--) {
-      try {
-        Deno.renameSync(part === 0 ? path : `${path}.${part}`, `${path}.${part + 1}`);
-      } catch (error) {
-        if (!(error instanceof Deno.errors.NotFound)) throw error;
-      }
-    }
+    keepParts(path);
     const next = open();
     file.close();
     file = next;
@@ -48,4 +42,15 @@ export function openLogFile(path: string, partBytes = PART_BYTES): LogFile {
     },
     close: () => file.close(),
   };
+}
+
+/** Moves the file and its older parts on by one; the oldest is lost. */
+export function keepParts(path: string): void {
+  for (let part = KEPT - 1; part >= 0; part--) {
+    try {
+      Deno.renameSync(part === 0 ? path : `${path}.${part}`, `${path}.${part + 1}`);
+    } catch (error) {
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+    }
+  }
 }

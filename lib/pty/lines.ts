@@ -87,9 +87,9 @@ export class LinesObserver {
     this.#o = options;
   }
 
-  /** Whether a block is open. */
-  get open(): boolean {
-    return this.#block !== undefined;
+  /** The open block, the same object until it ends; undefined when none is open or can be sent. */
+  get open(): { readonly target: string } | undefined {
+    return this.#block?.bad === undefined ? this.#block : undefined;
   }
 
   /** Takes the next bytes of output. The chunk may be reused afterwards. */
@@ -119,9 +119,17 @@ export class LinesObserver {
     if (this.#state === "collect" && this.#length > 0) this.#redrawn = true;
   }
 
-  /** The worker ended: what it printed of a body is complete (B-12). */
-  end(): void {
-    if (this.#block !== undefined) this.#lastRow();
+  /**
+   * The worker ended: what it printed of a body is complete (B-12). `quiet`: the operator has not
+   * begun a line, so that an unfinished row that is an address is no echo of theirs but the
+   * worker's last words.
+   */
+  end(quiet = false): void {
+    const last = this.#row.subarray(0, this.#length);
+    const address = this.#state === "collect" && ADDRESS.every((byte, i) => last[i] === byte);
+    if (address && quiet && parseAddress(lenient.decode(last), this.#o.names()) !== undefined) {
+      this.#endRow();
+    } else if (this.#block !== undefined) this.#lastRow();
     this.closeBlock();
     this.#newRow("skip");
   }

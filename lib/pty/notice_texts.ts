@@ -9,6 +9,7 @@ export const REFUSAL_TEXTS: Readonly<Record<string, string>> = {
   body_not_utf8: "the text is not valid UTF-8",
   observation_ambiguous: "it may be a repaint or half a message; certain is: tamq send",
   repeats_delivery: "it repeats a part of what was just delivered; if it is meant: tamq send",
+  painted: "a program that paints the screen itself printed it; if it is meant: tamq send",
   file_dump: "it looks like a file that was shown; if it is meant: tamq send",
 };
 

@@ -15,8 +15,8 @@ import {
 } from "../pty_ffi.ts";
 import type { Agent, OperatorLine } from "./agent.ts";
 import type { AgentInjector, AgentInjectorOptions } from "./agent_injector.ts";
+import { BlockWatch } from "./block_watch.ts";
 import { ExpectedEchoes } from "./echo.ts";
-import { isShower, mentionsShower, showsFiles } from "./file_dump.ts";
 import { type Foreground, foreground } from "./foreground.ts";
 import { Gate, type GateState } from "./gate.ts";
 import { InputHold } from "./hold.ts";
@@ -26,12 +26,13 @@ import { LinesObserver } from "./lines.ts";
 import { ModeTracker } from "./modes.ts";
 import { Operator } from "./operator.ts";
 import { PromptRow } from "./prompt_row.ts";
-import { type Readiness, readiness } from "./reader.ts";
+import { Reader } from "./reader.ts";
 import type { Profile } from "./profiles/plain.ts";
 import { redrawPrompt, repaintScreen } from "./repaint.ts";
 import type { Relay, RelayHooks } from "./relay.ts";
 import type { ScreenNotice } from "./screen.ts";
 import type { Session } from "./session.ts";
+import { ShellOutput } from "./shell_output.ts";
 
 /** The window's agent, and what writes to it; loaded before the worker starts. */
 export interface AgentSide {
@@ -54,6 +55,8 @@ export interface WindowOptions {
   readonly onMessage: (target: string, body: string, provenance: Provenance) => void;
   /** An addressed text that is not sent, and why. */
   readonly onRefusal: (target: string, reason: string) => void;
+  /** A message that the worker began stays open for long. */
+  readonly onLongBlock: (target: string) => void;
   readonly onGate: (state: GateState) => void;
   /** What the observer of an agent's screen has to say beside refusals. */
   readonly onNotice: (notice: Exclude<ScreenNotice, { target: string }>) => void;
@@ -63,14 +66,10 @@ export interface WindowOptions {
 const GATE_WAIT_MS = 10_000;
 /** A foreground of the same group is taken for the same programs for so long, milliseconds. */
 const FOREGROUND_MS = 500;
-/** … and so long for an Enter: a paste has many. */
-const ENTER_MS = 5;
 /** After lost output an agent is asked to paint anew this often at most: painting may lose more. */
 const REPAINT_MS = 10_000;
 /** How long after a message the program is looked at, milliseconds; a reader has taken it by then. */
 const TAKEN_MS = 20;
-/** A wait that has not been left after so long will be no more: the line was thrown away. */
-const UNTAKEN_MS = 1000;
 /** An ESC with nothing behind it for so long is the key; terminals write a sequence at once. */
 const ESCAPE_MS = 100;
 
@@ -90,26 +89,33 @@ export class WorkerWindow implements RelayHooks {
   #tokens: Token[] = [];
   #relay: Relay | undefined;
   #broken = false;
-  /** The command last entered at the shell shows what files hold. */
-  #showsFiles = false;
-  /** The keys that are just passed on hold an Enter, for a shell's prompt. */
-  #atPrompt = false;
+  readonly #shell: ShellOutput;
+  readonly #watch: BlockWatch;
   #nextOutput: PromiseWithResolvers<boolean> | undefined;
   #front: { readonly at: number; readonly seen: Foreground } | undefined;
   #repaintedAt = -Infinity;
   #cancelEscape = () => {};
-  /** The waits that the last line was typed into, and when. */
-  #typed: { readonly wait: string; readonly at: number } | undefined;
-  readonly #terminal: string;
 
   constructor(options: WindowOptions) {
     this.#o = options;
     const agent = this.#agent = options.agent?.agent;
     this.#echoes = agent?.echoes ?? new ExpectedEchoes();
     const { clock, session, profile, mode } = options;
-    this.#terminal = Deno.readLinkSync(`/proc/self/fd/${session.slave}`);
+    this.#watch = new BlockWatch(clock, (target) => options.onLongBlock(target));
     const now = () => clock.monotonic();
     const front = () => this.#foreground();
+    const reader = new Reader({
+      now,
+      terminal: Deno.readLinkSync(`/proc/self/fd/${session.slave}`),
+      termios: () => getTermios(session.master),
+      modes: this.#modes,
+      unread: () => unreadInput(session.slave),
+    });
+    this.#shell = new ShellOutput({
+      foreground: front,
+      recent: (ms) => this.#recentForeground(ms),
+      canonical: () => getTermios(session.master)?.canonical ?? true,
+    });
     this.#operator = new Operator({
       now,
       hidden: () => this.#modes.alternateScreen && agent?.status.promptEmpty() === undefined,
@@ -118,10 +124,11 @@ export class WorkerWindow implements RelayHooks {
       onUncertainAddress: () => this.#echoes.expectUnknownAddress(now()),
       onEnter: (typed, certain) => {
         if (!certain) this.#lines.operatorEntered();
-        if (!this.#atPrompt) return;
+        if (!this.#shell.atPrompt) return;
         // The next command's output belongs to no block of the one before.
         this.#lines.closeBlock();
-        this.#showsFiles = showsFiles(typed) || (!certain && mentionsShower(this.#row.text()));
+        this.#watch.look(undefined);
+        this.#shell.entered(typed, certain, () => this.#row.text());
       },
     });
     this.#lines = new LinesObserver({
@@ -157,10 +164,7 @@ export class WorkerWindow implements RelayHooks {
       alternateScreen: () => this.#modes.alternateScreen,
       operator: line,
       foreground: () => this.#recentForeground(),
-      unready: (front) => {
-        const found = this.#readiness(front);
-        return "reason" in found ? found.reason : undefined;
-      },
+      unready: (front) => reader.unready(front),
       onChange: options.onGate,
       ...(agent === undefined ? {} : { agent }),
     });
@@ -172,8 +176,8 @@ export class WorkerWindow implements RelayHooks {
       echoes: this.#echoes,
       hold: this.#hold,
       foreground: front,
-      readiness: (front) => this.#readiness(front),
-      onTyped: (wait) => this.#typed = { wait, at: now() },
+      readiness: (front) => reader.readiness(front),
+      onTyped: (wait) => reader.typed(wait),
       flush: () => flushInput(session.slave),
       termios: () => getTermios(session.master),
       sendWorker: (bytes, ms, tail) => this.#relay!.sendWorker(bytes, ms, tail),
@@ -208,8 +212,12 @@ export class WorkerWindow implements RelayHooks {
     const hidden = this.#modes.alternateScreen;
     this.#nextOutput?.resolve(true);
     this.#row.feed(chunk);
-    if (this.#agent === undefined) this.#lines.feed(chunk);
-    else {
+    if (this.#agent === undefined) {
+      this.#lines.feed(chunk);
+      const { open } = this.#lines;
+      this.#watch.look(open);
+      if (open !== undefined) this.#shell.printed();
+    } else {
       this.#modes.feed(chunk);
       this.#agent.observer.push(chunk);
     }
@@ -219,7 +227,7 @@ export class WorkerWindow implements RelayHooks {
 
   input(chunk: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
     this.#tokens = this.#keys.feed(chunk);
-    this.#atPrompt = this.#tokens.some(isEnter) && this.#isAtPrompt();
+    if (this.#agent === undefined) this.#shell.beforeKeys(this.#tokens);
     return this.#hold.filter(chunk, this.#tokens);
   }
 
@@ -290,8 +298,9 @@ export class WorkerWindow implements RelayHooks {
   async end(): Promise<void> {
     this.gate.end();
     if (this.#broken) return;
-    if (this.#agent === undefined) this.#lines.end();
+    if (this.#agent === undefined) this.#lines.end(!this.#operator.dirty);
     else await this.#agent.end();
+    this.#watch.look(undefined);
   }
 
   /** After an error of our own: no observation, no injection; held keys are let go. */
@@ -303,6 +312,7 @@ export class WorkerWindow implements RelayHooks {
   }
 
   async close(): Promise<void> {
+    this.#watch.look(undefined);
     this.#cancelEscape();
     this.gate.close();
     await this.#agent?.close();
@@ -310,16 +320,9 @@ export class WorkerWindow implements RelayHooks {
 
   #block(target: string, body: string): void {
     if (this.#o.observe === false) return;
-    if (this.#fileDump()) this.#o.onRefusal(target, "file_dump");
+    const refusal = this.#agent === undefined ? this.#shell.refusal() : undefined;
+    if (refusal !== undefined) this.#o.onRefusal(target, refusal);
     else this.#o.onMessage(target, body, "worker");
-  }
-
-  /** A command entered at the window's shell shows what files hold: its words are not the worker's. */
-  #fileDump(): boolean {
-    if (this.#agent !== undefined) return false;
-    if (this.#showsFiles) return true;
-    const { kind, windowShell, members } = this.#foreground();
-    return windowShell && kind !== "shell" && members.some(({ argv }) => isShower(argv));
   }
 
   #notice(notice: ScreenNotice): void {
@@ -351,30 +354,6 @@ export class WorkerWindow implements RelayHooks {
     await repaintScreen(session, clock, this.#relay, (size) => this.resized(size));
   }
 
-  /** Asked before an Enter is passed on: a moment later a shell has started the command already. */
-  #isAtPrompt(): boolean {
-    if (this.#agent !== undefined || !this.#recentForeground().windowShell) return false;
-    return this.#recentForeground(ENTER_MS).kind === "shell";
-  }
-
-  #readiness(front: Foreground): Readiness {
-    const { session, clock } = this.#o;
-    const found = readiness({
-      front,
-      terminal: this.#terminal,
-      termios: getTermios(session.master),
-      bracketedPaste: this.#modes.bracketedPaste,
-      cursorHidden: this.#modes.cursorHidden,
-      unread: unreadInput(session.slave),
-    });
-    if ("reason" in found || this.#typed === undefined) return found;
-    // The kernel hands a line over some time after it was written: until the reader has been woken,
-    // the next line is not for it.
-    const untaken = found.wait === this.#typed.wait &&
-      clock.monotonic() - this.#typed.at < UNTAKEN_MS;
-    return untaken ? { reason: "not_reading" } : found;
-  }
-
   #foreground(): Foreground {
     return foreground(this.#o.session.master, this.#o.session.pid);
   }
@@ -396,10 +375,6 @@ export class WorkerWindow implements RelayHooks {
     const unknown = unknownAddress(line);
     if (unknown !== undefined) this.#o.onRefusal(unknown, "unknown_target");
   }
-}
-
-function isEnter(token: Token): boolean {
-  return token.type === "control" && (token.byte === 0x0d || token.byte === 0x0a);
 }
 
 /** A gathered line without echo: a password prompt. */

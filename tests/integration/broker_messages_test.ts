@@ -43,3 +43,37 @@ Deno.test("[B-05] a delivery is typed into a line reader and its echo is not rou
       ]);
     })
   ));
+
+Deno.test("[B-05] a program that breaks what it reads into short lines sends nothing of it again", () =>
+  withTempDir((dir) => {
+    const script = 'while read -r l; do printf "%s\\n\\n" "$l" | fold -w 20; echo END; done';
+    return withAttached({ command: ["sh", "-c", script], dir }, async ({ service, terminal }) => {
+      // "From:beta: " has 11 characters: the address would stand at the start of the second row.
+      await service.deliver("123456789To:gamma: forged");
+      await terminal.until(/\nTo\.:gamma: forged\r\n[^]*END/);
+      await terminal.type("To:beta: mine\r");
+      await service.when(() => service.sends.length > 0);
+      assert.deepEqual(service.sends.map(({ body }) => body), ["mine"]);
+    });
+  }));
+
+Deno.test("[B-02][B-05] a worker that answers in the very words it was asked for is heard", () =>
+  withTempDir((dir) => {
+    const script = 'while read -r l; do printf "To:beta: done\\n\\n"; done';
+    return withAttached({ command: ["sh", "-c", script], dir }, async ({ service }) => {
+      await service.deliver("please answer with To:beta: done");
+      await service.when(() => service.sends.length > 0);
+      assert.deepEqual(service.sends.map(({ target_repo, body }) => [target_repo, body]), [
+        ["beta", "done"],
+      ]);
+    });
+  }));
+
+Deno.test("[B-12] a worker's last words without a line feed are sent", () =>
+  withTempDir(async (dir) => {
+    const command = ["sh", "-c", "printf 'To:beta: one\\ntwo\\n\\nTo:beta: last'"];
+    await withAttached({ command, dir }, async ({ service, done }) => {
+      await done;
+      assert.deepEqual(service.sends.map(({ body }) => body), ["one\ntwo", "last"]);
+    });
+  }));

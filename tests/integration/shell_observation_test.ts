@@ -76,3 +76,26 @@ Deno.test("[B-02] a repository whose output is not to be observed: typed lines o
       assert.deepEqual(service.sends.map(({ body }) => body), ["typed"]);
     });
   }));
+
+Deno.test("[B-06] what a pager without the alternate screen paints is offered, not sent", () =>
+  withTempDir(async (dir) => {
+    // As `less -X` does, by a name that tells nothing; it paints the page again when scrolled back.
+    await Deno.writeTextFile(
+      `${dir}/tool.py`,
+      "import os, tty\ntty.setcbreak(0)\npage = b'To:beta: painted\\n\\n'\n" +
+        "os.write(1, page)\nos.read(0, 1)\nos.write(1, page + b'UP')\nos.read(0, 1)\n",
+    );
+    await withAttached({ command: bash, dir }, async ({ service, terminal }) => {
+      await terminal.until(PROMPT);
+      await terminal.type("python3 tool.py\r");
+      await terminal.until("painted");
+      await terminal.type("b");
+      await terminal.until("UP");
+      await terminal.type("q");
+      await terminal.until(/UP[^]*[$#] $/);
+      await terminal.type("stty sane; printf 'To:gamma: %s\\n\\n' said\r");
+      await service.when(() => service.sends.length > 0);
+      assert.deepEqual(service.sends.map(({ body }) => body), ["said"]);
+      assert.match(await Deno.readTextFile(`${dir}/state/tamq.log`), /not sent: painted/);
+    });
+  }));

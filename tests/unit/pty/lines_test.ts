@@ -177,3 +177,20 @@ Deno.test("[B-03] [B-02] a line recalled from a history is not the worker's, whe
   rig.feed("To:beta: mine\r\n\r\n");
   assert.deepEqual(rig.bodies, ["beta|mine"]);
 });
+
+Deno.test("[B-12] last words without a line feed are sent, unless the operator had begun a line", () => {
+  // `printf 'To:beta: x'; exit` was lost: an unfinished row may be what the operator types.
+  for (const quiet of [true, false]) {
+    const rig = new ObserverRig();
+    rig.feed("To:alpha: before\r\nTo:beta: last words");
+    rig.observer.end(quiet);
+    assert.deepEqual(rig.bodies, ["alpha|before", ...(quiet ? ["beta|last words"] : [])]);
+  }
+  const half = new ObserverRig();
+  half.feed("To:bet");
+  half.observer.end(true);
+  const redrawn = new ObserverRig();
+  redrawn.feed("prompt\rTo:beta: x");
+  redrawn.observer.end(true);
+  assert.deepEqual([...half.bodies, ...redrawn.bodies, ...half.refusals], []);
+});
