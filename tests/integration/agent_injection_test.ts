@@ -16,7 +16,7 @@ const SHOWN =
   "From:beta: please\nsecond line say<To.:beta: 日本🙂\\nsecond of it\\n\\nTo nobody.>\n> To.:gamma: x";
 
 for (
-  const [fake, profile] of [["chat", "gemini"], ["fullscreen", "codex"]] as const
+  const [fake, profile] of [["ink", "gemini"], ["chat", "gemini"], ["fullscreen", "codex"]] as const
 ) {
   Deno.test(`[B-05][B-06][B-08][B-09] ${fake}: three lines are one submission, seen; the answer is one message`, () =>
     withAgent({ fake, profile }, async ({ service, texts, received, logged }) => {
@@ -276,7 +276,7 @@ Deno.test("[B-08][B-09] a body that begins like a command never stands at the st
     assert.equal(agent.texts("submitted").length, 4);
   }));
 
-Deno.test.ignore(
+Deno.test(
   "[B-05][B-06] said once, repainted at five sizes: one message",
   () =>
     withAgent({ fake: "ink", size: { rows: 30, columns: 100 } }, async (agent) => {
