@@ -6,6 +6,7 @@
  * Ink gives what one read returned as one key press: an Enter that arrives together with text is
  * part of that text.
  */
+import "./interactive.ts";
 import process from "node:process";
 import { createElement as h, type ReactNode, useState } from "react";
 import { Box, render, Static, Text, useApp, useInput, usePaste } from "ink";
