@@ -107,6 +107,11 @@ export class Relay {
     }
   }
 
+  /** Nothing read waits to be written. */
+  get idle(): boolean {
+    return this.#toWorker.pending === 0 && this.#toTerminal.pending === 0 && !this.#ending;
+  }
+
   /** Queues bytes for the worker behind everything before them; see {@link WriteQueue.send}. */
   async sendWorker(bytes: Uint8Array<ArrayBuffer>, ms: number, tail?: Uint8Array<ArrayBuffer>) {
     const sent = this.#toWorker.send(bytes, ms, tail);

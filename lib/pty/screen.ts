@@ -197,6 +197,12 @@ export class ScreenObserver implements ScreenSource {
   isDim(line: number, column: number): boolean {
     return this.#model.isDim(line, column);
   }
+  /** All that is kept, and where the cursor stands on the screen: for who takes over (B-17). */
+  painted(): { rows: readonly ScreenRow[]; cursor: { row: number; column: number } } {
+    const { cursorLine, cursorColumn, screenTop } = this.#model;
+    const cursor = { row: cursorLine - screenTop, column: cursorColumn };
+    return { rows: this.#model.snapshot(), cursor };
+  }
 
   #report(code: number, text: string): void {
     if (code === 7501 && this.#o.profile.status.osc7501) {
