@@ -1,7 +1,7 @@
 /** What a window with an agent needs beside the rest of a broker; loaded only for one. */
 import { Agent, type AgentOptions } from "./pty/agent.ts";
 import { AgentInjector } from "./pty/agent_injector.ts";
-import type { AgentSide } from "./pty/window.ts";
+import type { AgentSide } from "./pty/window_options.ts";
 
 /** Loads the terminal model; await it before the worker is spawned. */
 export async function openAgentSide(options: AgentOptions): Promise<AgentSide> {

@@ -29,7 +29,8 @@ import { Relay, type RelayHooks } from "./pty/relay.ts";
 import { Session } from "./pty/session.ts";
 import { Spool } from "./pty/spool.ts";
 import { OuterTerminal } from "./pty/terminal.ts";
-import { type AgentSide, WorkerWindow } from "./pty/window.ts";
+import { WorkerWindow } from "./pty/window.ts";
+import type { AgentSide } from "./pty/window_options.ts";
 
 export interface BrokerOptions {
   readonly repo: string;

@@ -1,6 +1,8 @@
 /**
  * Makes this service's windows known to the coordination engine (K-09): when the engine is there and
  * whenever they change. It goes on without it when it is not; nothing here ever fails the service.
+ * It waits for events (a window comes or goes, an engine writes its lock) and never polls, except
+ * where the kernel cannot watch the directory.
  */
 import { type Clock, pause } from "./base/clock.ts";
 import { errorText, TamqError } from "./base/errors.ts";
@@ -8,6 +10,7 @@ import type { Log } from "./base/log.ts";
 import { callRaw } from "./client.ts";
 import type { Settings } from "./config.ts";
 import { liveHolder } from "./ipc/lock.ts";
+import { LockWatch } from "./ipc/lock_watch.ts";
 import type { WireEndpoint } from "./protocol/schema.ts";
 
 export interface CoordLinkOptions {
@@ -18,8 +21,13 @@ export interface CoordLinkOptions {
   readonly log: Log;
 }
 
-/** A look at memory and one small file; the socket is used only when something is new. */
-const LOOK_MS = 1000;
+/** Windows opened together, and an engine's lock being written, are looked at once. */
+const SETTLE_MS = 100;
+/** An engine that lives and does not answer yet is tried again so soon, then ever later. */
+const RETRY_MS = 1000;
+const RETRY_MOST_MS = 60_000;
+/** How often it is looked where the directory cannot be watched. */
+const UNWATCHED_MS = 15_000;
 const ATTACH_MS = 5000;
 /** Of the engine's socket; the transport's own are of no use there. */
 const CAPABILITIES = ["coordination_lease_v1", "coordination_receipt_v1"];
@@ -27,6 +35,8 @@ const CAPABILITIES = ["coordination_lease_v1", "coordination_receipt_v1"];
 export class CoordLink {
   readonly #o: CoordLinkOptions;
   readonly #ending = new AbortController();
+  readonly #watch: LockWatch;
+  #news = new AbortController();
   #running: Promise<void> = Promise.resolve();
   /** What the engine of that id was last told, by endpoint. */
   #told = new Map<string, string>();
@@ -35,6 +45,7 @@ export class CoordLink {
 
   constructor(options: CoordLinkOptions) {
     this.#o = options;
+    this.#watch = new LockWatch(coordDir(options.settings), () => this.nudge());
   }
 
   /** The engine's name for that endpoint; undefined before it attached. */
@@ -46,29 +57,51 @@ export class CoordLink {
     this.#running = this.#run();
   }
 
+  /** Something may have changed: a window came or went. */
+  nudge(): void {
+    this.#news.abort();
+  }
+
   async stop(): Promise<void> {
     this.#ending.abort();
+    this.nudge();
     await this.#running;
+    await this.#watch.close();
   }
 
   async #run(): Promise<void> {
     const { clock, log } = this.#o;
     const { signal } = this.#ending;
+    let retry = RETRY_MS;
+    let blind: string | undefined;
     while (!signal.aborted) {
+      // Both before the look: what happens during it is looked at again.
+      this.#news = new AbortController();
+      const { signal: news } = this.#news;
+      const why = this.#watch.arm();
+      if (why !== undefined && why !== blind) {
+        log.warn("engine.not_watched", { reason: why, looking_every_ms: UNWATCHED_MS });
+      }
+      blind = why;
+      let wait = why === undefined ? Infinity : UNWATCHED_MS;
       try {
         await this.#look(signal);
+        retry = RETRY_MS;
       } catch (error) {
         if (signal.aborted) return;
         const reason = error instanceof TamqError ? error.reason : errorText(error);
         log.debug("engine.not_attached", { reason });
+        wait = Math.min(wait, retry);
+        retry = Math.min(retry * 2, RETRY_MOST_MS);
       }
-      await pause(clock, LOOK_MS, signal);
+      await pause(clock, wait, news);
+      if (news.aborted) await pause(clock, SETTLE_MS, signal);
     }
   }
 
   async #look(signal: AbortSignal): Promise<void> {
     const { settings, endpoints, serviceId, clock, log } = this.#o;
-    const holder = liveHolder(`${settings.stateDir}/coord`);
+    const holder = liveHolder(coordDir(settings));
     if (holder === undefined) return;
     for (const endpoint of endpoints()) {
       const windows = endpoint.attachments.map(({ repo, path, command }) => ({
@@ -102,4 +135,9 @@ export class CoordLink {
       }
     }
   }
+}
+
+/** Where the engine of this state directory keeps its own state, and its lock. */
+function coordDir(settings: Settings): string {
+  return `${settings.stateDir}/coord`;
 }

@@ -167,6 +167,7 @@ class Service {
       serviceId: identity.serviceId,
       ackMode: settings.delivery.ackMode,
       onEnded: (window) => adoption.brokerLeft(window.broker),
+      onChanged: () => link.nudge(),
     });
 
     const bound = await bindSocket(settings.socket, clock);

@@ -12,15 +12,17 @@ const libc = Deno.dlopen("libc.so.6", {
   memfd_create: { parameters: ["buffer", "u32"], result: "i32" },
 }).symbols;
 
+// This thread's errno, read as memory: asking for it by another call could overwrite it.
+const errnoCell = new Int32Array(
+  Deno.UnsafePointerView.getArrayBuffer(libc.__errno_location()!, 4),
+);
 const F_SETFD = 2, FD_CLOEXEC = 1;
 
 const encoder = new TextEncoder();
 const cString = (text: string) => encoder.encode(text + "\0");
 
 function failure(what: string): TamqError {
-  const errno = new Int32Array(
-    Deno.UnsafePointerView.getArrayBuffer(libc.__errno_location()!, 4),
-  )[0]!;
+  const errno = errnoCell[0]!;
   const words = libc.strerror(errno);
   const text = words === null ? `error ${errno}` : Deno.UnsafePointerView.getCString(words);
   return new TamqError("UNAVAILABLE", "exec_failed", `${what}: ${text}`);

@@ -31,6 +31,8 @@ export interface WindowStreamsOptions {
   readonly ackMode: "injected" | "acknowledged";
   /** A window's connection ended: what its broker had spooled may need a new owner (B-13). */
   readonly onEnded?: (window: Window) => void;
+  /** A window came or went. */
+  readonly onChanged?: () => void;
 }
 
 /** What an attach request is answered for; see `Call` of the handlers. */
@@ -83,6 +85,7 @@ export class WindowStreams {
       inProgress: fields.in_progress,
     });
     this.#facts.set(endpointRef, facts);
+    this.#options.onChanged?.();
     log.info("window.attached", { repo, endpoint: facts.endpointId, broker: broker.pid });
     const result: ResponseOf<"attach"> = {
       endpoint_id: facts.endpointId,
@@ -100,7 +103,7 @@ export class WindowStreams {
     channel: Channel,
     newerMinor: boolean,
   ): Promise<void> {
-    const { queue, log, onEnded } = this.#options;
+    const { queue, log, onEnded, onChanged } = this.#options;
     const { window } = attached;
     const leave = async (reason: string) => {
       const frame: ServiceFrame = { type: "closing", reason };
@@ -142,6 +145,7 @@ export class WindowStreams {
       this.#forget(window.endpointRef);
       log.info("window.detached", { repo: window.repo, endpoint: window.endpointId });
       onEnded?.(window);
+      onChanged?.();
     }
   }
 

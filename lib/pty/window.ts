@@ -2,10 +2,7 @@
  * Everything between one worker's bytes and its messages: observes output and keys, decides the
  * gate, injects. Knows nothing of the service; its owner takes the blocks and hands in envelopes.
  */
-import type { Clock } from "../base/clock.ts";
-import type { Mode } from "../model/endpoint.ts";
 import { type Envelope, parseAddress, unknownAddress } from "../model/envelope.ts";
-import type { Provenance } from "../model/message.ts";
 import {
   flushInput,
   foregroundGroup,
@@ -14,11 +11,11 @@ import {
   unreadInput,
 } from "../pty_ffi.ts";
 import type { Agent, OperatorLine } from "./agent.ts";
-import type { AgentInjector, AgentInjectorOptions } from "./agent_injector.ts";
+import type { AgentInjector } from "./agent_injector.ts";
 import { BlockWatch } from "./block_watch.ts";
 import { ExpectedEchoes } from "./echo.ts";
 import { type Foreground, foreground } from "./foreground.ts";
-import { Gate, type GateState } from "./gate.ts";
+import { Gate } from "./gate.ts";
 import { InputHold } from "./hold.ts";
 import { type InjectionOutcome, Injector, safeLines } from "./injector.ts";
 import { KeyTokens, type Token } from "./keys.ts";
@@ -27,40 +24,11 @@ import { ModeTracker } from "./modes.ts";
 import { Operator } from "./operator.ts";
 import { PromptRow } from "./prompt_row.ts";
 import { Reader } from "./reader.ts";
-import type { Profile } from "./profiles/plain.ts";
 import { redrawPrompt, repaintScreen } from "./repaint.ts";
 import type { Relay, RelayHooks } from "./relay.ts";
 import type { ScreenNotice } from "./screen.ts";
-import type { Session } from "./session.ts";
 import { ShellOutput } from "./shell_output.ts";
-
-/** The window's agent, and what writes to it; loaded before the worker starts. */
-export interface AgentSide {
-  readonly agent: Agent;
-  readonly injector: (options: Omit<AgentInjectorOptions, "agent">) => AgentInjector;
-}
-
-export interface WindowOptions {
-  readonly clock: Clock;
-  readonly profile: Profile;
-  /** Where the profile is an agent's. */
-  readonly agent?: AgentSide;
-  /** False: what the worker prints is not searched for messages. */
-  readonly observe?: boolean;
-  readonly mode: Mode;
-  readonly session: Session;
-  /** Registered names as they are now; empty when the registry cannot be read. */
-  readonly names: () => readonly string[];
-  /** A complete message that the worker or the operator addressed. */
-  readonly onMessage: (target: string, body: string, provenance: Provenance) => void;
-  /** An addressed text that is not sent, and why. */
-  readonly onRefusal: (target: string, reason: string) => void;
-  /** A message that the worker began stays open for long. */
-  readonly onLongBlock: (target: string) => void;
-  readonly onGate: (state: GateState) => void;
-  /** What the observer of an agent's screen has to say beside refusals. */
-  readonly onNotice: (notice: Exclude<ScreenNotice, { target: string }>) => void;
-}
+import type { WindowOptions } from "./window_options.ts";
 
 /** How long a delivery waits for the gate that closed after the service looked, milliseconds. */
 const GATE_WAIT_MS = 10_000;
