@@ -31,6 +31,20 @@ export class ExpectedEchoes {
   /** The row of a delivered text that was seen last, until any other row comes. */
   #last: { readonly text: number; readonly index: number } | undefined;
 
+  /** For who takes over (B-17); times are told as what is left of them, since clocks differ. */
+  save(now: number) {
+    const rows = this.#rows.map(({ until, ...row }) => ({ ...row, ms: until - now }));
+    const uncertain = { left: this.#uncertain.left, ms: this.#uncertain.until - now };
+    return { rows, uncertain, texts: this.#texts, last: this.#last ?? null };
+  }
+  restore(kept: ReturnType<ExpectedEchoes["save"]>, now: number): void {
+    this.#rows = kept.rows.map(({ ms, ...row }) => ({ ...row, until: now + ms }));
+    this.#chars = this.#rows.reduce((sum, { row }) => sum + row.length, 0);
+    this.#uncertain = { left: kept.uncertain.left, until: now + kept.uncertain.ms };
+    this.#texts = kept.texts;
+    this.#last = kept.last ?? undefined;
+  }
+
   /** Expects each of these rows back; `now` in monotonic milliseconds. */
   expect(rows: readonly string[], now: number): void {
     this.#expire(now);

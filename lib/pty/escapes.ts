@@ -38,6 +38,16 @@ export class EscapeParser {
   reset(): void {
     this.#at = "ground";
   }
+  /** Where in a sequence it stands, for who takes over (B-17). */
+  save() {
+    return { at: this.#at, params: this.#params, rest: this.#rest, introducer: this.introducer };
+  }
+  restore(kept: ReturnType<EscapeParser["save"]>): void {
+    this.#at = kept.at;
+    this.#params = kept.params;
+    this.#rest = kept.rest;
+    this.introducer = kept.introducer;
+  }
   /** Call on ESC in the ground state. */
   begin(): void {
     this.#at = "escape";

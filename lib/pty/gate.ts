@@ -81,6 +81,12 @@ export class Gate {
     return !this.#started;
   }
 
+  /** The broker before this one saw the worker start (B-17). */
+  skipStart(): void {
+    this.#started = true;
+    this.touch();
+  }
+
   /** The worker printed something: it may have come to its prompt, or got busy. */
   output(): void {
     if (this.#started) return this.soon(this.#state.open ? OUTPUT_OPEN_MS : OUTPUT_CLOSED_MS);

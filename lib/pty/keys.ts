@@ -40,6 +40,18 @@ export class KeyTokens {
     return this.#partial.length === 1 && this.#partial[0] === ESC && !this.#inPaste;
   }
 
+  /** For who takes over (B-17). */
+  save() {
+    const [partial, inPaste, owed] = [this.#partial, this.#inPaste, this.#owed];
+    return { escape: this.#escape.save(), partial, inPaste, owed };
+  }
+  restore(kept: ReturnType<KeyTokens["save"]>): void {
+    this.#escape.restore(kept.escape);
+    this.#partial = kept.partial;
+    this.#inPaste = kept.inPaste;
+    this.#owed = kept.owed;
+  }
+
   /** Time has told: it was the key. */
   settleEscape(): Token[] {
     if (!this.pendingEscape) return [];

@@ -92,6 +92,32 @@ export class LinesObserver {
     return this.#block?.bad === undefined ? this.#block : undefined;
   }
 
+  /** For who takes over, also in the middle of a block, a row, a sequence or a character (B-17). */
+  save() {
+    return {
+      escape: this.#escape.save(),
+      row: [...this.#row.subarray(0, this.#length)],
+      block: this.#block ?? null,
+      state: this.#state,
+      flags: [this.#overlong, this.#pendingCr, this.#sawCr, this.#redrawn],
+      matched: this.#matched,
+    };
+  }
+  restore(kept: ReturnType<LinesObserver["save"]>): void {
+    this.#escape.restore(kept.escape);
+    this.#row.set(kept.row);
+    this.#length = kept.row.length;
+    this.#block = kept.block ?? undefined;
+    this.#state = kept.state;
+    [
+      this.#overlong = false,
+      this.#pendingCr = false,
+      this.#sawCr = false,
+      this.#redrawn = false,
+    ] = kept.flags;
+    this.#matched = kept.matched;
+  }
+
   /** Takes the next bytes of output. The chunk may be reused afterwards. */
   feed(chunk: Uint8Array): void {
     const modes = this.#o.modes;

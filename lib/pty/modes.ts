@@ -32,6 +32,18 @@ export class ModeTracker {
     return this.#escape.ground && this.#owed === 0;
   }
 
+  /** For who takes over (B-17). */
+  save() {
+    const { bracketedPaste, alternateScreen, cursorHidden, lineStart } = this;
+    const flags = { bracketedPaste, alternateScreen, cursorHidden, lineStart };
+    return { flags, escape: this.#escape.save(), owed: this.#owed };
+  }
+  restore(kept: ReturnType<ModeTracker["save"]>): void {
+    Object.assign(this, kept.flags);
+    this.#escape.restore(kept.escape);
+    this.#owed = kept.owed;
+  }
+
   /** Takes the next bytes; returns what changed, in order. */
   feed(chunk: Uint8Array): ModeChange[] {
     const changes: ModeChange[] = [];

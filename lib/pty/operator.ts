@@ -49,6 +49,19 @@ export class Operator {
     this.#uncertain = true;
   }
 
+  /** For who takes over (B-17); `quietMs` since the last key, null before the first. */
+  save() {
+    const quietMs = this.#lastKey === -Infinity ? null : this.#o.now() - this.#lastKey;
+    const [line, uncertain, pasting] = [this.#line, this.#uncertain, this.#pasting];
+    return { line, uncertain, pasting, quietMs };
+  }
+  restore(kept: ReturnType<Operator["save"]>): void {
+    this.#line = kept.line;
+    this.#uncertain = kept.uncertain;
+    this.#pasting = kept.pasting;
+    this.#lastKey = kept.quietMs === null ? -Infinity : this.#o.now() - kept.quietMs;
+  }
+
   feed(tokens: readonly Token[]): void {
     for (const token of tokens) {
       if (token.type === "reply") continue;

@@ -38,6 +38,16 @@ export class PromptRow {
     this.#length += tail;
   }
 
+  /** For who takes over (B-17). */
+  save() {
+    return { row: [...this.#row.subarray(0, this.#length)], overlong: this.#overlong };
+  }
+  restore(kept: ReturnType<PromptRow["save"]>): void {
+    this.#row.set(kept.row);
+    this.#length = kept.row.length;
+    this.#overlong = kept.overlong;
+  }
+
   /** The bytes that paint the row again; undefined when that might do anything else. */
   bytes(): Uint8Array<ArrayBuffer> | undefined {
     if (this.#overlong || this.#length === 0) return undefined;

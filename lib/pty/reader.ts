@@ -44,6 +44,15 @@ export class Reader {
     this.#typed = { wait, at: this.#o.now() };
   }
 
+  /** For who takes over (B-17). */
+  save() {
+    const typed = this.#typed;
+    return typed === undefined ? null : { wait: typed.wait, ms: this.#o.now() - typed.at };
+  }
+  restore(kept: ReturnType<Reader["save"]>): void {
+    if (kept !== null) this.#typed = { wait: kept.wait, at: this.#o.now() - kept.ms };
+  }
+
   /** Why nothing may be typed now. */
   unready(front: Foreground): string | undefined {
     const found = this.readiness(front);

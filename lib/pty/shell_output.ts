@@ -31,6 +31,15 @@ export class ShellOutput {
     this.#o = options;
   }
 
+  /** For who takes over (B-17). */
+  save() {
+    return { showsFiles: this.#showsFiles, painted: this.#painted };
+  }
+  restore(kept: ReturnType<ShellOutput["save"]>): void {
+    this.#showsFiles = kept.showsFiles;
+    this.#painted = kept.painted;
+  }
+
   /** Call before keys are passed on: a moment later a shell has started the command already. */
   beforeKeys(tokens: readonly Token[]): void {
     this.atPrompt = tokens.some(isEnter) && this.#o.recent().windowShell &&
