@@ -11,6 +11,25 @@ export function isBrokerCommand(argv: readonly string[]): boolean {
   return verb > 0 && argv[verb + 1]?.startsWith("--repo") === true;
 }
 
+/** The repository whose window a broker with that argument vector runs. */
+function repoOf(argv: readonly string[]): string | undefined {
+  if (!isBrokerCommand(argv)) return undefined;
+  const at = argv.indexOf("broker") + 1;
+  return argv[at]!.startsWith("--repo=") ? argv[at]!.slice("--repo=".length) : argv[at + 1] ?? "";
+}
+
+/**
+ * The repository of the window that a process is in, from its {@link ancestry}; undefined outside of
+ * all windows. The outermost broker counts: whoever runs in a window can start programs below it
+ * that bear any arguments.
+ */
+export function windowOfAncestry(
+  pids: readonly number[],
+  argvOf: (pid: number) => readonly string[] = (pid) => describe(pid)?.argv ?? [],
+): string | undefined {
+  return pids.map((pid) => repoOf(argvOf(pid))).findLast((repo) => repo !== undefined);
+}
+
 /**
  * Every send from outside the windows asks about the same shells and servers above it: an answer
  * holds this long, which no reuse of a pid undercuts.

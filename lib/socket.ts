@@ -14,4 +14,4 @@ export {
   serviceRunning,
   tryServiceLock,
 } from "./ipc/lock.ts";
-export { PEER_CHECK } from "./ipc/peer.ts";
+export { PEER_CHECK, PeerFinder } from "./ipc/peer.ts";

@@ -3,6 +3,7 @@ import { BLOCKED_REASONS } from "../model/checkpoint.ts";
 import { command, family } from "./command.ts";
 import { late } from "./late.ts";
 import { count, flag, json, repo, text } from "./parameters.ts";
+import { message, plan } from "./commands_hub_plans.ts";
 import type * as verbs from "./verbs/hub_records.ts";
 import type { HubServeFlags } from "./verbs/hub_service.ts";
 import type { JsonFlag } from "./verbs/service.ts";
@@ -12,8 +13,6 @@ const id = (placeholder: string, brief: string) => ({
   parameters: [{ parse: String, placeholder, brief }],
 } as const);
 const taskId = id("TASK", "Id of a task, as `tamq hub task list` prints it");
-const planId = id("PLAN", "Id of a workplan, as `tamq hub plan list` prints it");
-const messageId = id("MESSAGE", "Id of a message, as `tamq hub message list` prints it");
 const title = id("TITLE", "One line");
 
 const records = () => late("cli/verbs/hub_records");
@@ -129,7 +128,8 @@ const task = family("Tasks of the State Hub", {
   list: command<verbs.TaskListFlags, []>({
     brief: "List tasks and what they wait for",
     usage: [
-      "[--repo REPO] [--status STATUS] [--plan PLAN] [--label LABEL] [--actionable] [--json]",
+      "[--repo REPO] [--status STATUS] [--plan PLAN] [--label LABEL] [--agent AGENT]\n" +
+      "                    [--actionable] [--json]",
     ],
     examples: [
       { run: "tamq hub task list", does: "all of them" },
@@ -141,6 +141,7 @@ const task = family("Tasks of the State Hub", {
         status: { kind: "enum", values: STATUSES, optional: true, brief: "Tasks in this status" },
         plan: text("PLAN", "Tasks of this workplan"),
         label: text("LABEL", "Tasks with this label"),
+        agent: text("AGENT", "Tasks for this agent"),
         actionable: flag("Only those that a worker may take up now"),
         json,
       },
@@ -175,6 +176,7 @@ const task = family("Tasks of the State Hub", {
     },
     load: async () => ({ default: (await records()).taskEdit }),
   }),
+  draft: taskMove("draft", "Take a task back to a draft", "nobody is woken for it"),
   ready: taskMove(
     "ready",
     "Let a worker take a task up",
@@ -209,7 +211,10 @@ const task = family("Tasks of the State Hub", {
     parameters: {
       flags: {
         review: flag("Work on it stops until the note is resolved"),
-        author: text("NAME", "Whose note it is; `operator` unless given"),
+        author: text(
+          "NAME",
+          "Whose note it is; `operator` unless given, in a window its repository",
+        ),
         json,
       },
       positional: {
@@ -239,108 +244,6 @@ const task = family("Tasks of the State Hub", {
       },
     },
     load: async () => ({ default: (await records()).taskResolve }),
-  }),
-});
-
-function planMove(name: keyof verbs.PlanMoves, brief: string, does: string) {
-  return command<JsonFlag, [string]>({
-    brief,
-    usage: ["[--json] PLAN"],
-    examples: [{ run: `tamq hub plan ${name} release-2`, does }],
-    parameters: { flags: { json }, positional: planId },
-    load: async () => ({ default: (await records()).planMoves[name] }),
-  });
-}
-
-const plan = family("Workplans of the State Hub", {
-  add: command<verbs.PlanAddFlags, [string]>({
-    brief: "Add a workplan, a draft unless --active",
-    usage: ["TITLE [--repo REPO] [--id ID] [--active] [--description TEXT] [--json]"],
-    examples: [{ run: "tamq hub plan add 'Release 2' --id release-2 --active", does: "begun" }],
-    parameters: {
-      flags: {
-        repo: repo("Repository whose worker takes it up"),
-        id: text("ID", "Id; one is made up unless given"),
-        active: flag("Its tasks may be worked on"),
-        description: text("TEXT", "What it is about"),
-        json,
-      },
-      positional: title,
-    },
-    load: async () => ({ default: (await records()).planAdd }),
-  }),
-  list: command<verbs.PlanListFlags, []>({
-    brief: "List workplans",
-    usage: ["[--repo REPO] [--json]"],
-    examples: [{ run: "tamq hub plan list", does: "all of them" }],
-    parameters: { flags: { repo: repo("Workplans of this repository"), json } },
-    load: async () => ({ default: (await records()).planList }),
-  }),
-  show: command<JsonFlag, [string]>({
-    brief: "Show a workplan and its tasks",
-    usage: ["[--json] PLAN"],
-    examples: [{ run: "tamq hub plan show release-2", does: "the plan, then its tasks" }],
-    parameters: { flags: { json }, positional: planId },
-    load: async () => ({ default: (await records()).planShow }),
-  }),
-  ready: planMove("ready", "Let a worker take a workplan up", "its repository's worker is woken"),
-  start: planMove("start", "Let the tasks of a workplan be worked on", "its ready tasks count"),
-  pause: planMove("pause", "Hold the tasks of a workplan", "nobody is woken for them"),
-  done: planMove("done", "Say that a workplan is done", "nobody is woken for its tasks"),
-  cancel: planMove("cancel", "Give a workplan up", "nobody is woken for its tasks"),
-});
-
-const message = family("Messages of the State Hub", {
-  add: command<verbs.MessageAddFlags, [string]>({
-    brief: "Leave a message for a repository; with --ask its worker is woken",
-    usage: ["SUBJECT --to REPO [--body TEXT] [--ask] [--from NAME] [--task TASK] [--json]"],
-    examples: [
-      { run: "tamq hub message add 'API changed' --to beta --body 'see v2' --ask", does: "asks" },
-    ],
-    parameters: {
-      flags: {
-        to: { ...repo("Repository that it is for"), optional: false },
-        body: text("TEXT", "The text; standard input with -"),
-        ask: flag("Action is asked for"),
-        from: text("NAME", "Whose message it is; `operator` unless given"),
-        task: text("TASK", "Task that it is about"),
-        json,
-      },
-      positional: id("SUBJECT", "One line"),
-    },
-    load: async () => ({ default: (await records()).messageAdd }),
-  }),
-  list: command<verbs.MessageListFlags, []>({
-    brief: "List messages",
-    usage: ["[--repo REPO] [--state unread|read|acknowledged] [--json]"],
-    examples: [{ run: "tamq hub message list --repo alpha --state unread", does: "its inbox" }],
-    parameters: {
-      flags: {
-        repo: repo("Messages for this repository"),
-        state: {
-          kind: "enum",
-          values: ["unread", "read", "acknowledged"],
-          optional: true,
-          brief: "Messages in this state",
-        },
-        json,
-      },
-    },
-    load: async () => ({ default: (await records()).messageList }),
-  }),
-  show: command<verbs.MessageShowFlags, [string]>({
-    brief: "Show a message",
-    usage: ["[--read] [--json] MESSAGE"],
-    examples: [{ run: "tamq hub message show 06zz… --read", does: "and marks it as read" }],
-    parameters: { flags: { read: flag("Mark it as read"), json }, positional: messageId },
-    load: async () => ({ default: (await records()).messageShow }),
-  }),
-  ack: command<JsonFlag, [string]>({
-    brief: "Acknowledge a message",
-    usage: ["[--json] MESSAGE"],
-    examples: [{ run: "tamq hub message ack 06zz…", does: "it is dealt with" }],
-    parameters: { flags: { json }, positional: messageId },
-    load: async () => ({ default: (await records()).messageAck }),
   }),
 });
 

@@ -178,6 +178,25 @@ export async function planEdit(
   return told(value, `${value.workplan_id} is ${value.status}`);
 }
 
+export async function planNote(
+  hub: StateHubClient,
+  id: string,
+  note: BodyOf<"addWorkplanNote">,
+): Promise<VerbResult<Workplan>> {
+  const { value } = await hub.call("addWorkplanNote", { params: { workplan_id: id }, body: note });
+  return told(value, `noted ${value.notes.at(-1)!.note_id} on ${id}`);
+}
+
+export async function planResolve(
+  hub: StateHubClient,
+  id: string,
+  note: string,
+): Promise<VerbResult<Workplan>> {
+  const params = { workplan_id: id, note_id: note };
+  const { value } = await hub.call("resolveWorkplanNote", { params, body: {} });
+  return told(value, `resolved ${note} on ${id}`);
+}
+
 // --- messages ---
 
 export async function messageAdd(

@@ -2,7 +2,8 @@
 import type { Clock } from "../base/clock.ts";
 import { TamqError } from "../base/errors.ts";
 import { socketPathBytes } from "../ipc/path.ts";
-import { available, descriptors, isListening, isNamed, peerCredentials } from "../peer_ffi.ts";
+import { descriptors, isListening, isNamed, peerCredentials } from "../peer_ffi.ts";
+import type { Caller } from "./authority.ts";
 import {
   digest,
   MAX_SKEW_MS,
@@ -14,8 +15,8 @@ import {
 
 /** What a listener knows about a request before its body is looked at. */
 export interface Guard {
-  /** Throws for whoever may not ask; nothing of the request has been acted on then. */
-  admit(request: Request): Promise<void> | void;
+  /** Who asks. Throws for whoever may not; nothing of the request has been acted on then. */
+  admit(request: Request): Caller;
   /** Checks what needs the body; the result signs the answer, if the client wants it signed. */
   authenticate(request: Request, body: Uint8Array<ArrayBuffer>): Promise<Sign | undefined>;
 }
@@ -23,35 +24,37 @@ export interface Guard {
 export type Sign = (status: number, bodyDigest: string) => Promise<string>;
 
 /**
- * The runtime's HTTP server does not tell which connection a request came over. So every open
- * connection of the socket is asked for its peer, and nothing is answered while any of them is not
- * this user's: fails closed (decision 0008).
+ * Of one room behind the door: only the door's own connections lead into it, so a request's caller
+ * is the room's. While anybody else is connected to it, nobody in it is answered: fails closed.
  */
-export class PeerGuard implements Guard {
+export class RoomGuard implements Guard {
   readonly #name: Uint8Array;
+  readonly #who: Caller | TamqError;
   /** Found good in this turn of the event loop, in which no connection can have come. */
   #checked = false;
 
-  /** Throws `peer_check_unavailable` where credentials cannot be read. */
-  constructor(path: string) {
+  /** With an error in place of a caller, that is what everybody in the room is told. */
+  constructor(path: string, who: Caller | TamqError) {
     this.#name = socketPathBytes(path);
-    if (available) return;
-    throw new TamqError(
-      "FAILED_PRECONDITION",
-      "peer_check_unavailable",
-      "the C library (libc.so.6) cannot be loaded, so users of the socket cannot be told apart",
-      { hint: "run tamq on a Linux system with glibc" },
-    );
+    this.#who = who;
   }
 
-  admit(): void {
-    if (this.#checked) return;
-    const ours = Deno.uid();
+  admit(): Caller {
+    if (!this.#checked) this.#check();
+    if (this.#who instanceof TamqError) throw this.#who;
+    return this.#who;
+  }
+
+  authenticate(): Promise<undefined> {
+    return Promise.resolve(undefined);
+  }
+
+  #check(): void {
     let seen = 0;
     for (const fd of descriptors()) {
       if (!isNamed(fd, "local", this.#name) || isListening(fd)) continue;
       const peer = peerCredentials(fd);
-      if (peer?.uid !== ours) throw peerRefused(peer?.uid);
+      if (peer?.pid !== Deno.pid || peer.uid !== Deno.uid()) throw peerRefused(undefined);
       seen++;
     }
     if (seen === 0) throw peerRefused(undefined);
@@ -60,13 +63,10 @@ export class PeerGuard implements Guard {
     this.#checked = true;
     queueMicrotask(() => this.#checked = false);
   }
-
-  authenticate(): Promise<undefined> {
-    return Promise.resolve(undefined);
-  }
 }
 
-function peerRefused(uid: number | undefined): TamqError {
+/** `uid` undefined: it cannot be determined who that is. */
+export function peerRefused(uid: number | undefined): TamqError {
   return new TamqError(
     "UNAUTHENTICATED",
     "peer_refused",
@@ -97,7 +97,7 @@ export class TcpGuard implements Guard {
     this.#since = { wall: clock.now(), monotonic: clock.monotonic() };
   }
 
-  admit(request: Request): void {
+  admit(request: Request): Caller {
     const port = this.#options.port();
     const hosts = [`127.0.0.1:${port}`, `localhost:${port}`, `[::1]:${port}`];
     if (port === 80) hosts.push("127.0.0.1", "localhost", "[::1]");
@@ -120,6 +120,7 @@ export class TcpGuard implements Guard {
       );
     }
     if (request.headers.get("authorization") === null) throw tokenRequired();
+    return { kind: "token" };
   }
 
   async authenticate(

@@ -9,14 +9,18 @@ import {
   type QueryOf,
   type RouteName,
 } from "./api.ts";
+import * as may from "./authority.ts";
 import { openApi } from "./openapi.ts";
-import { CHANGE_KINDS } from "./schema.ts";
+import type { MessageState } from "./rules.ts";
+import { CHANGE_KINDS, type NewNote } from "./schema.ts";
 import type { HubStore, Mutation } from "./store/hub_store.ts";
+import type { SignedNote } from "./store/notes.ts";
 
 export interface Input<K extends RouteName> {
   readonly params: ParamsOf<K>;
   readonly query: QueryOf<K>;
   readonly body: BodyOf<K>;
+  readonly caller: may.Caller;
   /** The revision of `If-Match`; undefined when any will do. */
   readonly ifMatch: number | undefined;
   /** Of the route and everything it was given, for the recognition of repeats. */
@@ -75,6 +79,13 @@ export function createHandlers(store: HubStore, facts: HubFacts): Handlers {
     idOf: (message: { message_id: string }) => message.message_id,
     again: (id: string) => messages.get(id),
   } as const;
+  const receive = (
+    { params, caller, ifMatch }: Pick<Input<"ackMessage">, "params" | "caller" | "ifMatch">,
+    state: MessageState,
+  ) => {
+    may.mayReceive(caller, messages.get(params.message_id));
+    return messages.move(params.message_id, ifMatch, state);
+  };
   const one = <T extends { revision: number }>(value: T) => ({ value, etag: etag(value.revision) });
 
   return {
@@ -100,15 +111,31 @@ export function createHandlers(store: HubStore, facts: HubFacts): Handlers {
     editWorkplan: (input) =>
       change(input, {
         ...onPlan,
-        work: () => plans.edit(input.params.workplan_id, input.ifMatch, input.body),
+        work: () => {
+          const { params: { workplan_id }, caller, body, ifMatch } = input;
+          may.mayEditPlan(caller, plans.get(workplan_id), body);
+          return plans.edit(workplan_id, ifMatch, body);
+        },
       }),
     addWorkplanNote: (input) =>
       change(input, {
         ...onPlan,
-        work: () => plans.addNote(input.params.workplan_id, input.ifMatch, input.body),
+        work: () => {
+          const { params: { workplan_id }, caller, body, ifMatch } = input;
+          may.mayNote(caller, `workplan "${workplan_id}"`, plans.get(workplan_id).repo, body);
+          return plans.addNote(workplan_id, ifMatch, signed(caller, body));
+        },
       }),
     resolveWorkplanNote: (input) =>
-      change(input, { ...onPlan, work: () => plans.resolveNote(input.params, input.ifMatch) }),
+      change(input, {
+        ...onPlan,
+        work: () => {
+          const { params, caller, ifMatch } = input;
+          const { workplan_id, note_id } = params;
+          may.mayResolve(caller, `workplan "${workplan_id}"`, plans.get(workplan_id), note_id);
+          return plans.resolveNote(params, ifMatch);
+        },
+      }),
     listTasks: ({ query }) => ({
       value: store.page("tasks", query, 0, (place) => tasks.list(query, place)),
     }),
@@ -117,41 +144,67 @@ export function createHandlers(store: HubStore, facts: HubFacts): Handlers {
     editTask: (input) =>
       change(input, {
         ...onTask,
-        work: () => tasks.edit(input.params.task_id, input.ifMatch, input.body),
+        work: () => {
+          const { params: { task_id }, caller, body, ifMatch } = input;
+          may.mayEditTask(caller, tasks.get(task_id), body);
+          return tasks.edit(task_id, ifMatch, body);
+        },
       }),
     addTaskNote: (input) =>
       change(input, {
         ...onTask,
-        work: () => tasks.addNote(input.params.task_id, input.ifMatch, input.body),
+        work: () => {
+          const { params: { task_id }, caller, body, ifMatch } = input;
+          may.mayNote(caller, `task "${task_id}"`, tasks.get(task_id).repo, body);
+          return tasks.addNote(task_id, ifMatch, signed(caller, body));
+        },
       }),
     resolveTaskNote: (input) =>
-      change(input, { ...onTask, work: () => tasks.resolveNote(input.params, input.ifMatch) }),
+      change(input, {
+        ...onTask,
+        work: () => {
+          const { params, caller, ifMatch } = input;
+          const { task_id, note_id } = params;
+          may.mayResolve(caller, `task "${task_id}"`, tasks.get(task_id), note_id);
+          return tasks.resolveNote(params, ifMatch);
+        },
+      }),
     listMessages: ({ query }) => ({
       value: store.page("messages", query, 0, (place) => messages.list(query, place)),
     }),
     createMessage: (input) =>
-      change(input, { ...onMessage, work: () => messages.create(input.body) }),
+      change(input, {
+        ...onMessage,
+        work: () => {
+          const { caller, body } = input;
+          may.maySend(caller, body);
+          return messages.create({ ...body, sender: body.sender ?? may.nameOf(caller) });
+        },
+      }),
     getMessage: ({ params }) => one(messages.get(params.message_id)),
     readMessage: (input) =>
       change(input, {
         ...onMessage,
-        work: () => messages.move(input.params.message_id, input.ifMatch, "read"),
+        work: () => receive(input, "read"),
       }),
     ackMessage: (input) =>
       change(input, {
         ...onMessage,
-        work: () => messages.move(input.params.message_id, input.ifMatch, "acknowledged"),
+        work: () => receive(input, "acknowledged"),
       }),
     listCheckpoints: ({ query }) => ({
       value: store.page("checkpoints", query, NEWEST, (place) => journal.checkpoints(query, place)),
     }),
-    createCheckpoint: async ({ body, digest }) => {
+    createCheckpoint: async ({ body, caller, digest }) => {
       const { record, repeated } = await store.mutate({
         key: body.idempotency_key,
         digest,
         kind: "checkpoint",
         idOf: (checkpoint) => checkpoint.checkpoint_id,
-        work: () => journal.addCheckpoint(body),
+        work: () => {
+          may.mayCheckpoint(caller, body);
+          return journal.addCheckpoint(body);
+        },
         again: (id) => journal.checkpoint(id),
       });
       return { value: record, repeated };
@@ -159,18 +212,26 @@ export function createHandlers(store: HubStore, facts: HubFacts): Handlers {
     listReceipts: ({ query }) => ({
       value: store.page("receipts", query, NEWEST, (place) => journal.receipts(query, place)),
     }),
-    publishReceipt: async ({ body, digest }) => {
+    publishReceipt: async ({ body, caller, digest }) => {
       const { record, repeated } = await store.mutate({
         key: body.idempotency_key,
         digest,
         kind: "receipt",
         idOf: (receipt) => receipt.receipt_id,
-        work: () => journal.addReceipt(body),
+        work: () => {
+          may.mayPublish(caller);
+          return journal.addReceipt(body);
+        },
         again: (id) => journal.receipt(id),
       });
       return { value: record, repeated };
     },
   };
+}
+
+/** A note without a name bears its caller's. */
+function signed(caller: may.Caller, note: NewNote): SignedNote {
+  return { ...note, author: note.author ?? may.nameOf(caller) };
 }
 
 /** Before the first page of a list that runs backwards. */

@@ -6,6 +6,7 @@ import { errorText, TamqError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { probe } from "../base/probe.ts";
 import type { Route } from "./api.ts";
+import type { Caller } from "./authority.ts";
 import { statusOf } from "./errors.ts";
 import type { Guard, Sign } from "./guard.ts";
 import type { AnsweringRoute, Handlers } from "./handlers.ts";
@@ -62,12 +63,12 @@ export class HubApp {
     this.#active++;
     let sign: Sign | undefined;
     try {
-      await guard.admit(request);
+      const caller = guard.admit(request);
       if (this.#stopping) throw shuttingDown();
       if (this.#active > (this.#options.maxRequests ?? 256)) throw tooMany();
       const body = await this.#readBody(request);
       sign = await guard.authenticate(request, body);
-      return await this.#perform(request, body, sign);
+      return await this.#perform(request, body, caller, sign);
     } catch (error) {
       return await this.#finish(this.#failure(request, error), sign);
     } finally {
@@ -78,6 +79,7 @@ export class HubApp {
   async #perform(
     request: Request,
     body: Uint8Array<ArrayBuffer>,
+    caller: Caller,
     sign: Sign | undefined,
   ): Promise<Response> {
     if (request.url.length > LIMITS.urlBytes) {
@@ -95,7 +97,7 @@ export class HubApp {
       return new Response(stream, { headers });
     }
     const ifMatch = readIfMatch(route, request.headers.get("if-match"));
-    const answer = await this.#call(name, route, { ...parts, ifMatch });
+    const answer = await this.#call(name, route, { ...parts, ifMatch }, caller);
     const headers: Record<string, string> = {};
     if (answer.etag !== undefined) headers.etag = answer.etag;
     const unchanged = route.answers === "etag" && answer.etag !== undefined &&
@@ -109,6 +111,7 @@ export class HubApp {
     name: AnsweringRoute,
     route: Route,
     parts: { params: unknown; query: unknown; body: unknown; ifMatch: number | undefined },
+    caller: Caller,
   ) {
     const asked = route.method === "GET"
       ? ""
@@ -119,7 +122,7 @@ export class HubApp {
       etag?: string;
       repeated?: boolean;
     }>;
-    const answer = await handler({ ...parts, digest: asked });
+    const answer = await handler({ ...parts, caller, digest: asked });
     probe("hub.answered", name);
     return answer;
   }

@@ -14,6 +14,12 @@ function columns(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
+/** What keeps the tasks of a plan from being worked on, beside its status. */
+export function planWaitsFor(plan: Workplan): string {
+  if (plan.needs_human) return "needs a person";
+  return openReviews(plan.notes) > 0 ? "review requested" : "";
+}
+
 /** Why nobody is at it, in a word or two; empty when a worker may take it up. */
 export function waitsFor(task: Task): string {
   if (task.status !== "ready" && task.status !== "active") {
@@ -52,8 +58,14 @@ export function taskTable(tasks: readonly Task[]): string[] {
 export function planTable(plans: readonly Workplan[]): string[] {
   if (plans.length === 0) return ["no workplans"];
   return columns([
-    ["WORKPLAN", "STATUS", "REPOSITORY", "TITLE"],
-    ...plans.map((plan) => [plan.workplan_id, plan.status, plan.repo ?? "-", plan.title]),
+    ["WORKPLAN", "STATUS", "REPOSITORY", "WAITS", "TITLE"],
+    ...plans.map((plan) => [
+      plan.workplan_id,
+      plan.status,
+      plan.repo ?? "-",
+      planWaitsFor(plan),
+      plan.title,
+    ]),
   ]);
 }
 
@@ -152,6 +164,7 @@ export function messageDetails(message: HubMessage): string[] {
       ["state", message.state],
       ["asks for action", message.requests_action ? "yes" : "no"],
       ["needs human", message.needs_human ? "yes" : ""],
+      ["actions", message.required_actions.join(", ")],
       ["task", message.task_id],
       ["created", message.created_at],
       ["read", message.read_at],

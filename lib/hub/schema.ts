@@ -233,11 +233,13 @@ export const newNote = z.strictObject({
   ...idempotency,
   text: z.string().check(z.minLength(1), z.maxLength(LIMITS.note), prose, unicode),
   requests_review: z.boolean(),
-  author: name,
+  /** Absent: the repository of the window that it comes from, else what kind of caller that is. */
+  author: z.optional(name),
 });
 export const newMessage = z.strictObject({
   ...idempotency,
-  sender: name,
+  /** As the author of a note. */
+  sender: z.optional(name),
   target_repo: name,
   target_agent: z.optional(z.nullable(id)),
   subject: oneLine(LIMITS.title),

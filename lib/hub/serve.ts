@@ -4,6 +4,7 @@ import type { Level } from "../base/log.ts";
 import { announce, announceFailure, logDeath, serviceLog } from "../base/service.ts";
 import { ensureStateDir } from "../ipc/state_dir.ts";
 import { runHub } from "./server.ts";
+import type { DoorOptions } from "./door.ts";
 import type { HubSettings } from "./settings.ts";
 
 export interface HubServeOptions {
@@ -14,12 +15,13 @@ export interface HubServeOptions {
   readonly json?: boolean;
   /** Listens on this loopback port as well. */
   readonly tcpPort?: number;
+  readonly windowOf: DoorOptions["windowOf"];
   readonly clock?: Clock;
 }
 
 /** Returns after an orderly end; the caller exits by `Deno.exit`. Throws the errors of `startHub`. */
 export async function serveHub(options: HubServeOptions): Promise<void> {
-  const { hub, mode, version, tcpPort, clock = systemClock } = options;
+  const { hub, mode, version, tcpPort, windowOf, clock = systemClock } = options;
   try {
     ensureStateDir(hub.stateDir);
     using output = serviceLog({ ...options, logFile: hub.logFile, clock });
@@ -29,6 +31,7 @@ export async function serveHub(options: HubServeOptions): Promise<void> {
       hub,
       version,
       tcpPort,
+      windowOf,
       log,
       clock,
       onReady: ({ port }) => {

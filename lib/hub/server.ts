@@ -7,7 +7,6 @@ import { identify } from "../base/proc.ts";
 import { type Random, systemRandom } from "../base/random.ts";
 import { ensureStateDir } from "../ipc/state_dir.ts";
 import {
-  bindSocket,
   onStopSignals,
   readHolder,
   runInOrder,
@@ -15,8 +14,9 @@ import {
   type Step,
   tryServiceLock,
 } from "../socket.ts";
+import { Door, type DoorOptions, onError } from "./door.ts";
 import { EventStreams } from "./events.ts";
-import { type Guard, PeerGuard, TcpGuard } from "./guard.ts";
+import { TcpGuard } from "./guard.ts";
 import { createHandlers } from "./handlers.ts";
 import { HubApp } from "./http.ts";
 import { ProofKey } from "./proof.ts";
@@ -28,6 +28,7 @@ export interface HubOptions {
   readonly hub: HubSettings;
   readonly version: string;
   readonly log: Log;
+  readonly windowOf: DoorOptions["windowOf"];
   /** Listens on this loopback port as well; 0 takes a free one. */
   readonly tcpPort?: number;
   readonly clock?: Clock;
@@ -103,9 +104,14 @@ async function build(
   const events = new EventStreams({ store, clock, maxStreams: options.limits?.streams });
   const handlers = createHandlers(store, { version, startedAt: clock.now() });
   const app = new HubApp({ handlers, events, clock, log, maxRequests: options.limits?.requests });
-  // Made before anything listens: a hub that could not tell its users apart must not start.
-  const peers = new PeerGuard(hub.socket);
-  await listenUnix(app, peers, hub.socket, clock, standing);
+  const door = await Door.open({
+    path: hub.socket,
+    clock,
+    log,
+    windowOf: options.windowOf,
+    handle: (request, guard) => app.handle(request, guard),
+  });
+  standing.push({ name: "close the socket", run: () => door.close() });
   const port = options.tcpPort === undefined
     ? undefined
     : await listenTcp(app, options.tcpPort, hub.tokenFile, clock, random, standing);
@@ -169,64 +175,6 @@ async function alone({ hub, version }: HubOptions, random: Random): Promise<Serv
   return lock;
 }
 
-async function listenUnix(
-  app: HubApp,
-  guard: Guard,
-  path: string,
-  clock: Clock,
-  standing: Step[],
-): Promise<void> {
-  const server = await serveUnix(path, clock, (request) => app.handle(request, guard));
-  const bound = Deno.lstatSync(path);
-  standing.push({
-    name: "close the socket",
-    run: async () => {
-      // The runtime removes whatever stands at the path when it closes a listener. If that is not
-      // our socket any more, it is left alone, and our listener goes with the process.
-      const now = lstat(path);
-      if (now !== undefined && (now.dev !== bound.dev || now.ino !== bound.ino)) {
-        server.unref();
-        return;
-      }
-      await server.shutdown();
-    },
-  });
-}
-
-/**
- * Takes the path as the other services do – never from somebody else, safely from the dead – and
- * gives it at once to the HTTP server, which can only bind for itself.
- */
-async function serveUnix(
-  path: string,
-  clock: Clock,
-  handler: (request: Request) => Promise<Response>,
-): Promise<Deno.HttpServer> {
-  try {
-    const bound = await bindSocket(path, clock);
-    await bound.close();
-    const mask = Deno.umask(0o177);
-    try {
-      return Deno.serve({ path, onListen() {}, onError }, handler);
-    } finally {
-      Deno.umask(mask);
-    }
-  } catch (error) {
-    if (!(error instanceof TamqError)) {
-      throw new TamqError(
-        "FAILED_PRECONDITION",
-        "socket_unusable",
-        `cannot use the socket ${path}: ${errorText(error)}`,
-        { hint: "check the directory, or set TAMQ_HUB_SOCKET to another path", cause: error },
-      );
-    }
-    throw new TamqError(error.code, error.reason, error.message, {
-      hint: error.hint?.replace("TAMQ_SOCKET", "TAMQ_HUB_SOCKET"),
-      cause: error,
-    });
-  }
-}
-
 async function listenTcp(
   app: HubApp,
   wanted: number,
@@ -261,18 +209,4 @@ async function listenTcp(
   port = server.addr.port;
   standing.push({ name: "close the port", run: () => server.shutdown() });
   return port;
-}
-
-/** `HubApp.handle` never throws; should it ever, nothing of the error crosses. */
-function onError(): Response {
-  return new Response(null, { status: 500 });
-}
-
-function lstat(path: string): Deno.FileInfo | undefined {
-  try {
-    return Deno.lstatSync(path);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return undefined;
-    throw error;
-  }
 }

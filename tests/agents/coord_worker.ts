@@ -5,7 +5,8 @@
  *   usage: coord_worker.ts LOG TAMQ [MODE]
  *
  * TAMQ is the argument vector of tamq as JSON. MODE `yield` lets go with a checkpoint the first
- * time; `deaf` reads and does nothing; `steal LEASE-OF-ANOTHER` is typed by the test.
+ * time; `deaf` reads and does nothing. The test types `run WORDS` for a tamq command and
+ * `http METHOD PATH BODY` for a request on the hub's socket.
  */
 import { TextLineStream } from "./text_lines.ts";
 
@@ -29,6 +30,20 @@ async function run(...args: string[]): Promise<number> {
   return code;
 }
 
+/** What an agent does that knows the interface. */
+async function http(line: string): Promise<void> {
+  const [, method, path, body] = /^http (\S+) (\S+) ?(.*)$/.exec(line)!;
+  const socket = `${Deno.env.get("XDG_RUNTIME_DIR")}/tamq-hub.sock`;
+  using client = Deno.createHttpClient({ proxy: { transport: "unix", path: socket } });
+  const response = await fetch(`http://localhost${path}`, {
+    client,
+    method,
+    body: body === "" ? undefined : body,
+    headers: { "content-type": "application/json", "if-match": "*" },
+  });
+  await note({ args: [line], code: response.status, stdout: await response.text(), stderr: "" });
+}
+
 let yielded = false;
 console.log("ready");
 for await (const line of Deno.stdin.readable.pipeThrough(new TextLineStream())) {
@@ -36,6 +51,11 @@ for await (const line of Deno.stdin.readable.pipeThrough(new TextLineStream())) 
   if (line.startsWith("run ")) {
     await run(...line.slice(4).split(" "));
     console.log("ran");
+    continue;
+  }
+  if (line.startsWith("http ")) {
+    await http(line);
+    console.log("asked");
     continue;
   }
   const lease = /tamq coord ack ([0-9a-z.]+)/.exec(line)?.[1];

@@ -16,6 +16,9 @@ export async function hubSettingsIn(
   return hubSettings(await settingsIn(dir, env), (name) => all[name]);
 }
 
+/** For hubs whose callers are all outside of windows. */
+export const noWindow = () => undefined;
+
 export interface HubRig {
   readonly dir: string;
   readonly hub: HubSettings;
@@ -33,6 +36,7 @@ export async function withHub(
     tcp?: boolean;
     clock?: Clock;
     log?: Log;
+    windowOf?: (pids: readonly number[]) => string | undefined;
     limits?: { requests?: number; streams?: number };
   } = {},
 ): Promise<void> {
@@ -42,6 +46,7 @@ export async function withHub(
       hub,
       version: "0.0.0-test",
       log: options.log ?? silentLog,
+      windowOf: options.windowOf ?? noWindow,
       clock: options.clock ?? systemClock,
       tcpPort: options.tcp ? 0 : undefined,
       limits: options.limits,

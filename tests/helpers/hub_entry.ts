@@ -5,6 +5,7 @@
 import { errorText } from "../../lib/base/errors.ts";
 import { loadSettings } from "../../lib/config.ts";
 import { serveHub } from "../../lib/hub/serve.ts";
+import { windowOfAncestry } from "../../lib/broker_process.ts";
 import { hubSettings } from "../../lib/hub/settings.ts";
 import { becomeUser } from "./unprivileged.ts";
 
@@ -17,6 +18,7 @@ try {
     mode: Deno.args.includes("--detached") ? "detached" : "foreground",
     level: "debug",
     json: true,
+    windowOf: windowOfAncestry,
     tcpPort: Deno.args.includes("--tcp") ? 0 : undefined,
   });
   Deno.exit(0);

@@ -55,6 +55,61 @@ Deno.test("[K-19][K-21][C-01][L-02] tamq hub serves detached, keeps tasks, plans
     assert.equal(message.requests_action, true);
     assert.match(await must("message", "ack", message.message_id), /is acknowledged$/);
     assert.match(await must("plan", "show", "rel"), /Release[\s\S]*api +done/);
+    await must("task", "edit", "use", "--title", "Use it well", "--agent", "claude");
+    assert.equal(
+      JSON.parse(await must("task", "list", "--agent", "claude", "--json")).title,
+      "Use it well",
+    );
+    await must("task", "draft", "use");
+
+    // Gates of plans and messages, and notes of plans, as of tasks.
+    await must("plan", "edit", "rel", "--needs-human", "--action", "financial", "--label", "q1,q2");
+    assert.match(
+      await must("plan", "list", "--status", "active"),
+      /rel +active +- +needs a person/,
+    );
+    await must("plan", "edit", "rel", "--no-needs-human", "--description", "all of it");
+    const noted = await must(
+      "plan",
+      "note",
+      "rel",
+      "wait for the audit",
+      "--review",
+      "--author",
+      "anna",
+    );
+    assert.match(await must("plan", "list"), /rel +active +- +review requested/);
+    assert.match(
+      await must("plan", "show", "rel"),
+      /anna +requests review[\s\S]*│ wait for the audit/,
+    );
+    await must("plan", "resolve", "rel", /noted (\S+)/.exec(noted)![1]!);
+    const [plan] = (await must("plan", "show", "rel", "--json")).split("\n");
+    const { needs_human, required_actions, labels, notes } = JSON.parse(plan!);
+    assert.deepEqual({ needs_human, required_actions, labels }, {
+      needs_human: false,
+      required_actions: ["financial"],
+      labels: ["q1", "q2"],
+    });
+    assert.ok(notes[0].resolved_at);
+    await must("plan", "pause", "rel");
+    await must("plan", "draft", "rel");
+    await must("plan", "add", "Next", "--id", "next", "--repo", "beta", "--ready", "--needs-human");
+    assert.equal(
+      JSON.parse(await must("plan", "list", "--repo", "beta", "--json")).status,
+      "ready",
+    );
+    assert.equal((await hub("plan", "edit", "rel")).code, 2, "nothing to change");
+    const gated = ["--needs-human", "--action", "destructive,live", "--agent", "claude"];
+    await must("message", "add", "drop it", "--to", "alpha", "--ask", "--task", "use", ...gated);
+    const asking = JSON.parse(await must("message", "list", "--repo", "alpha", "--ask", "--json"));
+    assert.equal(asking.sender, "operator");
+    assert.equal(asking.needs_human, true);
+    assert.deepEqual(asking.required_actions, ["destructive", "live"]);
+    assert.deepEqual([asking.target_agent, asking.task_id], ["claude", "use"]);
+    const shown = await must("message", "show", asking.message_id, "--read");
+    assert.match(shown, /needs human +yes\nactions +destructive, live/);
+
     const unknown = await hub("task", "show", "nope", "--json");
     assert.equal(unknown.code, 1);
     assert.equal(JSON.parse(unknown.stderr).reason, "unknown_task");

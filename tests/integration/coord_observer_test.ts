@@ -12,7 +12,7 @@ import { startHub } from "../../lib/hub/server.ts";
 import { DEFAULT_PROFILE } from "../../lib/model/policy.ts";
 import { FakeClock } from "../helpers/clock.ts";
 import { withCoord } from "../helpers/coord_rig.ts";
-import { hubSettingsIn } from "../helpers/hub.ts";
+import { hubSettingsIn, noWindow } from "../helpers/hub.ts";
 import { withTempDir } from "../helpers/temp.ts";
 
 Deno.test("[K-01][K-02] 10,000 tasks are observed in bounded time and memory, once each, also after a restart", async () => {
@@ -131,6 +131,7 @@ Deno.test("[K-01] while the hub is down it is asked with growing pauses; a chang
       hub,
       version: "0",
       log: silentLog,
+      windowOf: noWindow,
       clock: systemClock,
     });
     observer.nudge();

@@ -7,7 +7,7 @@ import { silentLog } from "../../lib/base/log.ts";
 import { systemRandom } from "../../lib/base/random.ts";
 import { startHub } from "../../lib/hub/server.ts";
 import { HubStore } from "../../lib/hub/store/hub_store.ts";
-import { HubProcess, hubSettingsIn } from "../helpers/hub.ts";
+import { HubProcess, hubSettingsIn, noWindow } from "../helpers/hub.ts";
 import { withTempDir } from "../helpers/temp.ts";
 
 const KILLS = 12;
@@ -121,7 +121,7 @@ Deno.test("[K-01][K-19] a feed of 10,000 tasks is read in bounded pages, each ta
           }),
       })));
     await store.close();
-    const running = await startHub({ hub, version: "0", log: silentLog });
+    const running = await startHub({ hub, version: "0", log: silentLog, windowOf: noWindow });
     const client = new StateHubClient({ address: { unix: hub.socket } });
     const seen = new Set<string>();
     let cursor: string | undefined;

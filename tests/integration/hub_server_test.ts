@@ -15,6 +15,7 @@ import {
   HubProcess,
   type HubRig,
   hubSettingsIn,
+  noWindow,
   withHub,
 } from "../helpers/hub.ts";
 import { FakeClock } from "../helpers/clock.ts";
@@ -83,8 +84,7 @@ Deno.test("[K-19] without --tcp there is no TCP listener and no token", async ()
 });
 
 Deno.test({
-  name:
-    "[K-19][K-21] another uid on the socket is refused, root included, and nobody is answered meanwhile",
+  name: "[K-19][K-21] another uid on the socket is refused, root included",
   ignore: Deno.uid() !== 0,
   fn: () =>
     withTempDir(async (dir) => {
@@ -188,7 +188,13 @@ Deno.test("[K-19] a signed request works once, here and now: not again, not else
 Deno.test("[K-19] what has taken the port and does not know the token is found out, and gets no token", async () => {
   await withTempDir(async (dir) => {
     const hub = await hubSettingsIn(dir);
-    const real = await startHub({ hub, version: "0", log: silentLog, tcpPort: 0 });
+    const real = await startHub({
+      hub,
+      version: "0",
+      log: silentLog,
+      windowOf: noWindow,
+      tcpPort: 0,
+    });
     const { hubId, port } = real;
     await real.stop();
     const seen: string[] = [];
@@ -228,7 +234,7 @@ Deno.test("[K-19][K-16] a token file that others can read is refused", async () 
     for (const [text, mode] of [["x".repeat(64), 0o644], ["", 0o600], ["short", 0o600]] as const) {
       Deno.writeTextFileSync(hub.tokenFile, text);
       Deno.chmodSync(hub.tokenFile, mode);
-      const start = startHub({ hub, version: "0", log: silentLog, tcpPort: 0 });
+      const start = startHub({ hub, version: "0", log: silentLog, windowOf: noWindow, tcpPort: 0 });
       await assert.rejects(start, { reason: "token_unreadable" });
       assert.throws(
         () => Deno.lstatSync(hub.socket),
@@ -342,10 +348,13 @@ Deno.test("[K-21][L-02] one hub a database; a dead one's socket is taken over, a
       stateDir: `${dir}/other`,
       database: `${dir}/other/hub.sqlite3`,
     };
-    await assert.rejects(startHub({ hub: elsewhere, version: "0", log: silentLog }), {
-      reason: "socket_in_use",
-      hint: /TAMQ_HUB_SOCKET/,
-    });
+    await assert.rejects(
+      startHub({ hub: elsewhere, version: "0", log: silentLog, windowOf: noWindow }),
+      {
+        reason: "socket_in_use",
+        hint: /TAMQ_HUB_SOCKET/,
+      },
+    );
     assert.ok((await client.call("hub", {})).value.hub_id);
   });
 });
@@ -431,4 +440,85 @@ Deno.test("[K-19] a wall clock that jumps while the hub runs shuts nobody out fo
       await client.call("hub", {});
     }
   }, { tcp: true, clock });
+});
+
+Deno.test("[K-04][K-19][K-21] a listener behind the hub's door answers the door alone, and nobody while somebody else is there", async () => {
+  await withTempDir(async (dir) => {
+    await using process = await HubProcess.start(dir);
+    const { socket } = process.hub;
+    using client = new StateHubClient({ address: { unix: socket }, backoffMs: [] });
+    await client.call("hub", {});
+    const behind = { hub: { ...process.hub, socket: `${socket}.0` }, running: {} } as HubRig;
+    assert.equal(modeOf(behind.hub.socket), "600");
+    const answer = await raw(behind, "unix", get("/v1/hub", "Host: localhost"));
+    assert.equal(`${answer.status} ${reasonOf(answer)}`, "401 peer_refused");
+    {
+      using conn = await Deno.connect({ transport: "unix", path: behind.hub.socket });
+      // Until the hub has taken the connection it is in the kernel's queue, and harms nobody.
+      await conn.write(new TextEncoder().encode("GET /v1/hub HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+      assert.ok(await conn.read(new Uint8Array(65536)));
+      await assert.rejects(client.call("hub", {}), { reason: "peer_refused" });
+    }
+    await untilAnswered(client);
+  });
+});
+
+/** The end of a connection is seen at the hub's next look. */
+async function untilAnswered(client: StateHubClient): Promise<void> {
+  for (;;) {
+    try {
+      await client.call("hub", {});
+      return;
+    } catch (error) {
+      assert.equal((error as { reason?: string }).reason, "peer_refused");
+    }
+  }
+}
+
+Deno.test("[K-04][K-19][T-27] a window opens no gate and writes under its own name; over TCP nobody opens a gate", async () => {
+  let repo: string | undefined;
+  await withHub(async (rig) => {
+    using operator = new StateHubClient({ address: { unix: rig.hub.socket } });
+    const create = (task_id: string, target: string) =>
+      operator.call("createTask", {
+        body: { task_id, title: "t", repo: target, status: "ready", needs_human: true },
+      });
+    await create("own", "alpha");
+    await create("other", "beta");
+    repo = "alpha";
+    const { client: window } = rig; // connects from here on
+    const tcp = rig.tcpClient();
+    const open = (client: StateHubClient, task_id: string) =>
+      client.call("editTask", { params: { task_id }, ifMatch: 1, body: { needs_human: false } });
+    await assert.rejects(open(window, "own"), { reason: "worker_refused" });
+    await assert.rejects(open(window, "other"), { reason: "other_repository" });
+    await assert.rejects(open(tcp, "own"), { reason: "operator_only" });
+    const body = { target_repo: "beta", subject: "s", body: "", requests_action: true };
+    const sent = (await window.call("createMessage", { body })).value;
+    assert.equal(sent.sender, "alpha");
+    await assert.rejects(window.call("createMessage", { body: { ...body, sender: "operator" } }), {
+      reason: "sender_refused",
+    });
+    await assert.rejects(
+      window.call("ackMessage", { params: { message_id: sent.message_id }, body: {} }),
+      { reason: "other_repository" },
+    );
+    const note = { text: "n", requests_review: true };
+    const noted = await window.call("addTaskNote", { params: { task_id: "own" }, body: note });
+    const { note_id, author } = noted.value.notes[0]!;
+    assert.equal(author, "alpha");
+    const params = { task_id: "own", note_id };
+    await assert.rejects(window.call("resolveTaskNote", { params, body: {} }), {
+      reason: "worker_refused",
+    });
+    // The operator's connection is the one that was made outside.
+    const left = await operator.call("createMessage", { body });
+    assert.equal(left.value.sender, "operator");
+    const opened = await operator.call("editTask", {
+      params: { task_id: "own" },
+      ifMatch: noted.value.revision,
+      body: { needs_human: false },
+    });
+    assert.equal(opened.value.needs_human, false);
+  }, { tcp: true, windowOf: () => repo });
 });

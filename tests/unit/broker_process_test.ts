@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { brokerProcesses, isBrokerCommand } from "../../lib/broker_process.ts";
+import { brokerProcesses, isBrokerCommand, windowOfAncestry } from "../../lib/broker_process.ts";
 import { FakeClock } from "../helpers/clock.ts";
 
 Deno.test("[B-04] a broker is known by its arguments, however tamq is installed", () => {
@@ -38,4 +38,20 @@ Deno.test("[B-04] a tmux server is no broker, though it keeps the arguments that
     assert.equal(isBrokerCommand([tmux, ...tail]), false);
   }
   assert.equal(isBrokerCommand(["/opt/tmux-tools/tamq", "broker", "--repo=alpha"]), true);
+});
+
+Deno.test("[B-04][K-04] the window of a process is its outermost broker's, whatever is started below that", () => {
+  const argv: Record<number, string[]> = {
+    1000: ["tmux", "new-session", "tamq", "broker", "--repo=other"],
+    100: ["/opt/deno", "run", "main.ts", "broker", "--repo=alpha", "--", "claude"],
+    50: ["bash", "broker", "--repo", "beta"],
+    10: ["curl"],
+    101: ["tamq", "broker", "--repo", "--odd"],
+  };
+  const windowOf = (...pids: number[]) => windowOfAncestry(pids, (pid) => argv[pid] ?? []);
+  assert.equal(windowOf(10, 50, 100, 1000), "alpha");
+  assert.equal(windowOf(10, 50), "beta");
+  assert.equal(windowOf(10, 1000), undefined);
+  assert.equal(windowOf(10, 101), "--odd");
+  assert.equal(windowOf(), undefined);
 });

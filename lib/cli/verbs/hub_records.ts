@@ -3,6 +3,7 @@ import { loadSettings } from "../../config.ts";
 import { connectHub } from "../../coord/connect.ts";
 import * as hubVerbs from "../../coord/hub_verbs.ts";
 import type { StateHubClient } from "../../coord/statehub_client.ts";
+import type { PlanStatus } from "../../hub/rules.ts";
 import type { BlockedReason } from "../../model/checkpoint.ts";
 import type { Verb } from "../command.ts";
 import type { CliContext } from "../context.ts";
@@ -75,6 +76,7 @@ export interface TaskListFlags extends JsonFlag {
   readonly status?: "draft" | "ready" | "active" | "blocked" | "done" | "cancelled";
   readonly plan?: string;
   readonly label?: string;
+  readonly agent?: string;
   readonly actionable?: boolean;
 }
 export const taskList: Verb<TaskListFlags> = function (flags) {
@@ -86,6 +88,7 @@ export const taskList: Verb<TaskListFlags> = function (flags) {
         status: flags.status,
         workplan_id: flags.plan,
         label: flags.label,
+        agent: flags.agent,
         actionable: flags.actionable ? "true" as const : undefined,
       }),
     ));
@@ -111,11 +114,14 @@ export const taskEdit: Verb<TaskEditFlags, [string]> = function (flags, id) {
   return show(this, flags.json, (hub) => hubVerbs.taskEdit(hub, id, body));
 };
 
-const taskMove = (status: "ready" | "active" | "done" | "cancelled"): Verb<JsonFlag, [string]> =>
+const taskMove = (
+  status: "draft" | "ready" | "active" | "done" | "cancelled",
+): Verb<JsonFlag, [string]> =>
   function ({ json }, id) {
     return show(this, json, (hub) => hubVerbs.taskEdit(hub, id, { status }));
   };
 export const taskMoves = {
+  draft: taskMove("draft"),
   ready: taskMove("ready"),
   start: taskMove("active"),
   done: taskMove("done"),
@@ -136,38 +142,77 @@ export interface NoteFlags extends JsonFlag {
   readonly author?: string;
 }
 export const taskNote: Verb<NoteFlags, [string, string]> = function (flags, id, text) {
-  const note = {
-    text,
-    requests_review: flags.review === true,
-    author: flags.author ?? "operator",
-  };
-  return show(this, flags.json, (hub) => hubVerbs.taskNote(hub, id, note));
+  return show(this, flags.json, (hub) => hubVerbs.taskNote(hub, id, noteOf(flags, text)));
 };
+function noteOf({ review, author }: NoteFlags, text: string) {
+  return { text, requests_review: review === true, ...given({ author }) };
+}
 
 export const taskResolve: Verb<JsonFlag, [string, string]> = function ({ json }, id, note) {
   return show(this, json, (hub) => hubVerbs.taskResolve(hub, id, note));
 };
 
-export interface PlanAddFlags extends JsonFlag {
+/** Of workplans as of tasks. */
+interface PlanFields extends JsonFlag {
   readonly repo?: string;
-  readonly id?: string;
-  readonly active?: boolean;
+  readonly agent?: string;
+  readonly action?: string;
+  readonly label?: string;
   readonly description?: string;
+  readonly needsHuman?: boolean;
+}
+
+function planFieldsOf(flags: PlanFields) {
+  return given({
+    repo: flags.repo,
+    agent: flags.agent,
+    required_actions: list(flags.action),
+    labels: list(flags.label),
+    description: flags.description,
+    needs_human: flags.needsHuman,
+  });
+}
+
+export interface PlanAddFlags extends PlanFields {
+  readonly id?: string;
+  readonly ready?: boolean;
+  readonly active?: boolean;
 }
 export const planAdd: Verb<PlanAddFlags, [string]> = function (flags, title) {
   return show(this, flags.json, (hub) =>
     hubVerbs.planAdd(hub, {
       title,
-      ...given({ repo: flags.repo, workplan_id: flags.id, description: flags.description }),
-      status: flags.active ? "active" : "draft",
+      ...planFieldsOf(flags),
+      ...given({ workplan_id: flags.id }),
+      status: flags.active ? "active" : flags.ready ? "ready" : "draft",
     }));
+};
+
+export interface PlanEditFlags extends PlanFields {
+  readonly title?: string;
+}
+export const planEdit: Verb<PlanEditFlags, [string]> = function (flags, id) {
+  const body = { ...planFieldsOf(flags), ...given({ title: flags.title }) };
+  if (Object.keys(body).length === 0) {
+    throw usageError("nothing to change", "name a field, for example --no-needs-human");
+  }
+  return show(this, flags.json, (hub) => hubVerbs.planEdit(hub, id, body));
+};
+
+export const planNote: Verb<NoteFlags, [string, string]> = function (flags, id, text) {
+  return show(this, flags.json, (hub) => hubVerbs.planNote(hub, id, noteOf(flags, text)));
+};
+
+export const planResolve: Verb<JsonFlag, [string, string]> = function ({ json }, id, note) {
+  return show(this, json, (hub) => hubVerbs.planResolve(hub, id, note));
 };
 
 export interface PlanListFlags extends JsonFlag {
   readonly repo?: string;
+  readonly status?: PlanStatus;
 }
-export const planList: Verb<PlanListFlags> = function (flags) {
-  return show(this, flags.json, (hub) => hubVerbs.planList(hub, given({ repo: flags.repo })));
+export const planList: Verb<PlanListFlags> = function ({ repo, status, json }) {
+  return show(this, json, (hub) => hubVerbs.planList(hub, given({ repo, status })));
 };
 
 export const planShow: Verb<JsonFlag, [string]> = function ({ json }, id) {
@@ -175,12 +220,13 @@ export const planShow: Verb<JsonFlag, [string]> = function ({ json }, id) {
 };
 
 const planMove = (
-  status: "ready" | "active" | "paused" | "done" | "cancelled",
+  status: "draft" | "ready" | "active" | "paused" | "done" | "cancelled",
 ): Verb<JsonFlag, [string]> =>
   function ({ json }, id) {
     return show(this, json, (hub) => hubVerbs.planEdit(hub, id, { status }));
   };
 export const planMoves = {
+  draft: planMove("draft"),
   ready: planMove("ready"),
   start: planMove("active"),
   pause: planMove("paused"),
@@ -195,6 +241,9 @@ export interface MessageAddFlags extends JsonFlag {
   readonly ask?: boolean;
   readonly from?: string;
   readonly task?: string;
+  readonly agent?: string;
+  readonly needsHuman?: boolean;
+  readonly action?: string;
 }
 const MOST_BYTES = 32_768;
 export const messageAdd: Verb<MessageAddFlags, [string]> = async function (flags, subject) {
@@ -208,21 +257,31 @@ export const messageAdd: Verb<MessageAddFlags, [string]> = async function (flags
   }
   await show(this, flags.json, (hub) =>
     hubVerbs.messageAdd(hub, {
-      sender: flags.from ?? "operator",
       target_repo: flags.to,
       subject,
       body,
       requests_action: flags.ask === true,
-      ...given({ task_id: flags.task }),
+      ...given({
+        sender: flags.from,
+        task_id: flags.task,
+        target_agent: flags.agent,
+        needs_human: flags.needsHuman,
+        required_actions: list(flags.action),
+      }),
     }));
 };
 
 export interface MessageListFlags extends JsonFlag {
   readonly repo?: string;
   readonly state?: "unread" | "read" | "acknowledged";
+  readonly ask?: boolean;
 }
 export const messageList: Verb<MessageListFlags> = function (flags) {
-  const filter = given({ target_repo: flags.repo, state: flags.state });
+  const filter = given({
+    target_repo: flags.repo,
+    state: flags.state,
+    requests_action: flags.ask ? "true" as const : undefined,
+  });
   return show(this, flags.json, (hub) => hubVerbs.messageList(hub, filter));
 };
 

@@ -54,6 +54,7 @@ export const serve: Verb<HubServeFlags> = async function (flags) {
   }
   const level: Level = flags.quiet ? "warn" : flags.verbose ? "debug" : "info";
   const { serveHub } = await import("../../hub/serve.ts");
+  const { windowOfAncestry } = await import("../../broker_process.ts");
   await serveHub({
     hub,
     version: VERSION,
@@ -61,6 +62,7 @@ export const serve: Verb<HubServeFlags> = async function (flags) {
     level,
     json: flags.json,
     tcpPort: flags.tcp,
+    windowOf: windowOfAncestry,
   });
 };
 

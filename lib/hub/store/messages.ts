@@ -39,7 +39,7 @@ export class Messages {
     }
   }
 
-  create(input: BodyOf<"createMessage">): HubMessage {
+  create(input: BodyOf<"createMessage"> & { readonly sender: string }): HubMessage {
     const task = input.task_id ?? null;
     if (
       task !== null &&

@@ -7,7 +7,15 @@ export function openReviews(notes: readonly Note[]): number {
   return notes.filter((note) => note.requests_review && note.resolved_at === null).length;
 }
 
-export function withNote(notes: readonly Note[], id: string, input: NewNote, now: number): Note[] {
+/** A note whose author is known. */
+export type SignedNote = NewNote & { readonly author: string };
+
+export function withNote(
+  notes: readonly Note[],
+  id: string,
+  input: SignedNote,
+  now: number,
+): Note[] {
   if (notes.length >= LIMITS.notes) {
     throw new TamqError(
       "RESOURCE_EXHAUSTED",

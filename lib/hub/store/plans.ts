@@ -13,7 +13,7 @@ import {
   unknown,
   where,
 } from "./context.ts";
-import { openReviews, withNote, withResolved } from "./notes.ts";
+import { openReviews, type SignedNote, withNote, withResolved } from "./notes.ts";
 import { refusedMove } from "./refusals.ts";
 
 /** What a changed plan does to its tasks. */
@@ -88,7 +88,7 @@ export class Plans {
     return this.#write(before, { ...before, ...defined(fields) });
   }
 
-  addNote(id: string, expected: number | undefined, input: BodyOf<"addWorkplanNote">): Workplan {
+  addNote(id: string, expected: number | undefined, input: SignedNote): Workplan {
     const before = this.get(id);
     checkRevision(`workplan "${id}"`, before.revision, expected);
     const notes = withNote(before.notes, this.#context.newId(), input, this.#context.now());

@@ -16,7 +16,7 @@ import {
   type Value,
   where,
 } from "./context.ts";
-import { openReviews, withNote, withResolved } from "./notes.ts";
+import { openReviews, type SignedNote, withNote, withResolved } from "./notes.ts";
 import { common, defined } from "./plans.ts";
 import { refusedMove } from "./refusals.ts";
 
@@ -122,7 +122,7 @@ export class Tasks {
     return this.#write(before, after);
   }
 
-  addNote(id: string, expected: number | undefined, input: BodyOf<"addTaskNote">): Task {
+  addNote(id: string, expected: number | undefined, input: SignedNote): Task {
     const before = this.get(id);
     checkRevision(`task "${id}"`, before.revision, expected);
     const notes = withNote(before.notes, this.#context.newId(), input, this.#context.now());
