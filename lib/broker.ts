@@ -72,6 +72,7 @@ export async function runBroker(options: BrokerOptions): Promise<number> {
     clock,
     level: "info",
     json: false,
+    fields: { window: options.repo }, // ten windows write one file
     write: appendLines(options.settings.logFile),
   });
   const terminal = new OuterTerminal(options.terminal?.stdin, options.terminal?.stdout);

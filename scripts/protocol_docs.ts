@@ -244,6 +244,7 @@ const JSON_COMMANDS: Readonly<Record<string, string>> = {
   stop: "`stopped`, and `pid` of the service that ended",
   ping: "the result of [ping](protocol.md#ping)",
   status: "[status](#status), below",
+  logs: "a line a log line: `time`, `level`, `source`, `event`, and `fields`, an object of texts",
   doctor: "[doctor](#doctor), below",
   "db-version": "`database`, `schema` of the file, `known` to this program",
 };

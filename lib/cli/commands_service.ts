@@ -1,7 +1,17 @@
 /** Commands about the message service itself. */
 import { command } from "./command.ts";
 import { late } from "./late.ts";
-import { flag, json } from "./parameters.ts";
+import {
+  color,
+  count,
+  flag,
+  json,
+  LEVELS,
+  LOG_SOURCES,
+  type LogSource,
+  text,
+} from "./parameters.ts";
+import type { LogsFlags } from "./verbs/logs.ts";
 import type { JsonFlag } from "./verbs/service.ts";
 import type { ServeFlags } from "./verbs/serve.ts";
 
@@ -53,6 +63,62 @@ part is well, 1 when a part is not, 3 when the service does not answer.
   ],
   parameters: { flags: { json } },
   load: () => late("cli/verbs/status"),
+});
+
+export const logs = command<LogsFlags, LogSource[]>({
+  brief: "Show what service, windows, engine and hub have logged",
+  details:
+    `Shows the log files in the state directory together, in the order of time: those of the message
+service and of the windows' brokers, of the coordination engine and of the State Hub, with the parts
+that were moved aside when they were full. Without -n and --since the last 50 lines are shown, with
+--json all. --follow goes on until Ctrl-C, which ends it with status 0.
+
+Logs hold no message bodies, credentials or terminal output. A service that runs in the foreground
+or under systemd logs to its terminal or to the journal instead (journalctl --user -u tamq).
+
+SOURCE is ${LOG_SOURCES.join(", ")}; none means all. TIME is as for tamq history.`,
+  usage: ["[-f] [--level LEVEL] [--since TIME] [-n N] [--json] [SOURCE...]"],
+  examples: [
+    { run: "tamq logs -f", does: "shows what comes, until Ctrl-C" },
+    { run: "tamq logs --level warn --since 1d", does: "warnings and errors of the last day" },
+    { run: "tamq logs window -n 20", does: "the last 20 lines of the windows" },
+  ],
+  parameters: {
+    flags: {
+      follow: flag("Go on and show what is written from now"),
+      level: {
+        kind: "enum",
+        values: LEVELS,
+        optional: true,
+        brief: "This level and those above",
+      },
+      since: text("TIME", "Written at or after"),
+      limit: {
+        kind: "parsed",
+        parse: count(1, 1_000_000),
+        optional: true,
+        placeholder: "N",
+        brief: "At most N, the latest of them",
+      },
+      color,
+      json,
+    },
+    aliases: { f: "follow", n: "limit" },
+    positional: {
+      kind: "array",
+      parameter: {
+        parse: (input): LogSource => {
+          const source = LOG_SOURCES.find((name) => name === input);
+          if (source === undefined) throw new Error(`one of ${LOG_SOURCES.join(", ")} is wanted`);
+          return source;
+        },
+        placeholder: "SOURCE",
+        brief: LOG_SOURCES.join(", "),
+        proposeCompletions: (partial) => LOG_SOURCES.filter((name) => name.startsWith(partial)),
+      },
+    },
+  },
+  load: () => late("cli/verbs/logs"),
 });
 
 export const doctor = command<JsonFlag, []>({

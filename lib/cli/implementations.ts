@@ -28,6 +28,7 @@ export const IMPLEMENTATIONS = {
   "cli/verbs/coord_worker": () => import("./verbs/coord_worker.ts"),
   "cli/verbs/hub_records": () => import("./verbs/hub_records.ts"),
   "cli/verbs/hub_service": () => import("./verbs/hub_service.ts"),
+  "cli/verbs/logs": () => import("./verbs/logs.ts"),
   "cli/verbs/message": () => import("./verbs/message.ts"),
   "cli/verbs/pause": () => import("./verbs/pause.ts"),
   "cli/verbs/ping": () => import("./verbs/ping.ts"),

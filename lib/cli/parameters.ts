@@ -10,6 +10,24 @@ export const json = {
   brief: "One JSON object a line, for programs",
 } as const;
 
+export const COLOR_CHOICES = ["auto", "always", "never"] as const;
+export type ColorChoice = typeof COLOR_CHOICES[number];
+
+/** The levels of a log line, the least important first. */
+export const LEVELS = ["debug", "info", "warn", "error"] as const;
+
+/** Who writes logs: the message service and the windows' brokers share one file. */
+export const LOG_SOURCES = ["service", "window", "engine", "hub"] as const;
+export type LogSource = typeof LOG_SOURCES[number];
+
+/** `--color` of every command that colours. */
+export const color = {
+  kind: "enum",
+  values: COLOR_CHOICES,
+  optional: true,
+  brief: "Colour: auto (on a terminal, unless NO_COLOR is set), always or never",
+} as const;
+
 /** A switch that is off unless given. */
 export function flag(brief: string, hidden = false) {
   return { kind: "boolean", optional: true, withNegated: false, brief, hidden } as const;
