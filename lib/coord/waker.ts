@@ -23,6 +23,7 @@ import {
   type NotYet,
   type Subject,
 } from "./gates.ts";
+import { IDENTITY_REASONS, IdentityWatch } from "./identity_watch.ts";
 import type { Leases } from "./leases.ts";
 import type { Receipts, Rules } from "./receipts.ts";
 import type { LeaseRow, TriggerRow } from "./records.ts";
@@ -67,6 +68,7 @@ const AGAIN_MS = 2000;
 export class Waker {
   readonly #o: WakerOptions;
   readonly #tender: Tender;
+  readonly #identities: IdentityWatch;
   /** Undefined: the message service did not answer. */
   #endpoints: readonly WireEndpoint[] | undefined;
   /** Live windows as they were last seen, to notice when one comes or goes. */
@@ -74,6 +76,7 @@ export class Waker {
 
   constructor(options: WakerOptions) {
     this.#o = options;
+    this.#identities = new IdentityWatch(options);
     this.#tender = new Tender({
       ...options,
       judge: (lease, trigger) => this.#judge(lease, trigger),
@@ -111,6 +114,9 @@ export class Waker {
       return;
     }
     await onEndpoints(this.#endpoints);
+    await this.#identities.look(this.#endpoints).catch((error) => {
+      log.warn("identities.unchecked", { reason: errorText(error) });
+    });
     const seen = JSON.stringify(
       this.#endpoints.map((one) => [
         one.endpoint_id,
@@ -160,7 +166,7 @@ export class Waker {
 
   /** Asks the hub once more, makes the prompt, decides, claims, sends. */
   async #wake(trigger: TriggerRow): Promise<void> {
-    const { store, wakes, leases, log } = this.#o;
+    const { store, wakes, leases, receipts, log } = this.#o;
     let draft;
     try {
       draft = await wakes.prepare(trigger);
@@ -180,6 +186,9 @@ export class Waker {
       if (decision.kind !== "actionable") {
         this.#settle(now, decision);
         return undefined;
+      }
+      if ((IDENTITY_REASONS as readonly string[]).includes(now.decision)) {
+        receipts.write("trigger", "waiting", { trigger: now }, { reason: "identity_changed" });
       }
       return leases.claim(trigger.triggerId, draft.checkpoint !== undefined, draft.prompt);
     });

@@ -302,6 +302,58 @@ Deno.test("[T-05][K-09] no window: nothing is made and it waits; two: nobody is 
   });
 });
 
+Deno.test("[K-04][K-09] a gate of identity is decided anew when registry or window changed, not before, and opens no other gate", async () => {
+  await withCoord(async (rig) => {
+    rig.transport.open("gamma", { path: "/repos/gamma" });
+    rig.transport.open("beta", { path: "/somewhere/else" });
+    await rig.task("stranger", { repo: "gamma" });
+    await rig.task("careful", { repo: "gamma", required_actions: ["destructive"] });
+    await rig.task("elsewhere", { repo: "beta" });
+    await rig.step();
+    const states = () =>
+      ["stranger", "careful", "elsewhere"].map((id) => triggerOf(rig, id).decision);
+    const before = ["repository_unregistered", "repository_unregistered", "identity_mismatch"];
+    assert.deepEqual(states(), before);
+    const count = () => ["stranger", "careful", "elsewhere"].flatMap(rig.receiptsOf).length;
+    const receipts = count();
+    for (let i = 0; i < 5; i++) {
+      rig.clock.advance(60_000);
+      await rig.step();
+    }
+    assert.deepEqual(states(), before);
+    assert.equal(count(), receipts, "nothing is tried while nothing changed");
+
+    rig.registry.repositories.gamma = "/repos/gamma";
+    await rig.step();
+    assert.deepEqual(rig.transport.all.map(({ request }) => request.trigger.source_id), [
+      "stranger",
+    ]);
+    assert.equal(triggerOf(rig, "careful").state, "gated");
+    assert.deepEqual(triggerOf(rig, "careful").gates, ["destructive"]);
+    assert.ok(rig.receiptsOf("stranger").some(({ reason }) => reason === "identity_changed"));
+    assert.equal(triggerOf(rig, "elsewhere").decision, "identity_mismatch");
+
+    rig.transport.live = rig.transport.live.filter(({ repos }) => !repos.includes("beta"));
+    await rig.step();
+    assert.equal(triggerOf(rig, "elsewhere").decision, "session_absent");
+    rig.transport.open("beta");
+    await rig.step();
+    assert.equal(rig.transport.all.length, 2);
+    // Also when it changes between two looks, just after it was decided.
+    await rig.task("late", { repo: "delta" });
+    rig.transport.open("delta");
+    await rig.observer.look(rig.hub);
+    while (await rig.waker.turn()) { /* the rest */ }
+    assert.equal(triggerOf(rig, "late").decision, "repository_unregistered");
+    rig.registry.repositories.delta = "/repos/delta";
+    await rig.step();
+    assert.equal(rig.transport.all.length, 3);
+    rig.registry.repositories.gamma = "ambiguous";
+    await rig.step();
+    assert.equal(rig.transport.all[0]!.state, "failed", "withdrawn");
+  });
+});
+
 Deno.test("[K-07] one piece of work a repository at a time, the most urgent first; the others do not pile up", async () => {
   await withCoord(async (rig) => {
     rig.transport.open("alpha");

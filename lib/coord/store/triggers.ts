@@ -37,6 +37,8 @@ export class Triggers {
   readonly #update;
   readonly #lookAgain;
   readonly #clampDue;
+  readonly #gatedRepos;
+  readonly #decideAgain;
   readonly #counts;
   readonly #source;
   readonly #putSource;
@@ -72,6 +74,10 @@ export class Triggers {
     this.#lookAgain = db.prepare(
       "UPDATE triggers SET due_at = 0 WHERE state = 'waiting' AND decision = ?",
     );
+    this.#gatedRepos = db.prepare(`SELECT DISTINCT target_repo FROM triggers
+      WHERE state = 'gated' AND decision IN (SELECT value FROM json_each(?))`);
+    this.#decideAgain = db.prepare(`UPDATE triggers SET state = 'waiting', due_at = 0
+      WHERE state = 'gated' AND target_repo = ? AND decision IN (SELECT value FROM json_each(?))`);
     this.#counts = db.prepare("SELECT state, count(*) AS n FROM triggers GROUP BY state");
     this.#source = db.prepare("SELECT * FROM sources WHERE source = ? AND source_id = ?");
     this.#putSource = db.prepare(`INSERT INTO sources (source, source_id, revision, subject,
@@ -152,6 +158,16 @@ export class Triggers {
   /** Those that wait for one of these reasons are looked at again. */
   lookAgain(decisions: readonly string[]): void {
     for (const decision of decisions) this.#lookAgain.run(decision);
+  }
+
+  /** Repositories of triggers that are gated for one of these reasons. */
+  gatedRepos(reasons: readonly string[]): string[] {
+    return this.#gatedRepos.all(JSON.stringify(reasons)).map((row) => row.target_repo as string);
+  }
+
+  /** Those of `repo` that are gated for one of these reasons are decided anew. */
+  decideAgain(repo: string, reasons: readonly string[]): void {
+    this.#decideAgain.run(repo, JSON.stringify(reasons));
   }
 
   /** No pause lasts longer than the longest one, whatever the wall clock did since it was set. */
