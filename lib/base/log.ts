@@ -23,7 +23,7 @@ export interface LogOptions {
   clock: Pick<Clock, "now">;
   level: Level;
   json: boolean;
-  /** On every line, before the event's own. */
+  /** On every line, after the event's own. */
   fields?: LogFields;
   /** Receives one line with its line feed. */
   write: (line: string) => void;
@@ -32,7 +32,7 @@ export interface LogOptions {
 export function createLog(options: LogOptions): Log {
   const at = (level: Level) => (event: string, own: LogFields = {}) => {
     if (ORDER[level] < ORDER[options.level]) return;
-    const fields = options.fields === undefined ? own : { ...options.fields, ...own };
+    const fields = options.fields === undefined ? own : { ...own, ...options.fields };
     const time = rfc3339(options.clock.now());
     if (options.json) {
       options.write(JSON.stringify({ time, level, event, ...fields }) + "\n");
