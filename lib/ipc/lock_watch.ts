@@ -6,6 +6,12 @@
 import { errorText } from "../base/errors.ts";
 import { ensureStateDir } from "./state_dir.ts";
 
+/**
+ * So many events wait at most for us to read them. Older runtimes (seen with Deno 2.7.11) drop what
+ * comes beyond without a word: after so many of other files, ours may be among the lost.
+ */
+const KEPT = 16;
+
 export class LockWatch {
   readonly #stateDir: string;
   readonly #changed: () => void;
@@ -14,7 +20,7 @@ export class LockWatch {
 
   /**
    * `changed` is called after every write of the text, perhaps in the middle of one (another call
-   * follows then), and when the directory is gone: {@link arm} again.
+   * follows then) or without any, and when the directory is gone: {@link arm} again.
    */
   constructor(stateDir: string, changed: () => void) {
     this.#stateDir = stateDir;
@@ -47,23 +53,29 @@ export class LockWatch {
   }
 
   async #read(watcher: Deno.FsWatcher): Promise<void> {
+    let others = 0;
     try {
       for await (const event of watcher) {
-        // Reading the file is an event as well: answering those would never end.
-        if (event.kind === "access") continue;
         const itself = event.paths.some((path) => path === this.#stateDir);
         if (itself && event.kind === "remove") break; // removed or moved away: another may follow
-        // With a flag events were lost: it may have been any.
-        const ours = event.flag !== undefined ||
+        // An access is no change; and were our own look at the file reported as one, answering it
+        // would never end. That events were lost is reported as an event of the directory.
+        const ours = event.kind !== "access" &&
           event.paths.some((path) => path.endsWith("/service.lock"));
-        if (ours || itself) this.#changed();
+        if (!ours && !itself && ++others < KEPT) continue;
+        others = 0;
+        this.#changed();
       }
     } catch {
       // watching is over, whatever the reason
     }
     if (this.#watcher !== watcher) return; // closed by us
     this.#watcher = undefined;
-    watcher.close();
+    try {
+      watcher.close();
+    } catch {
+      // leaving the loop has closed it; older runtimes say so
+    }
     this.#changed();
   }
 }

@@ -46,6 +46,10 @@ export class FakeClock implements Clock {
   dropTimers(): void {
     this.#timers = [];
   }
+  /** Milliseconds until the next timer fires; Infinity when none ever does. */
+  get nextDue(): number {
+    return Math.min(Infinity, ...this.#timers.map((timer) => timer.due - this.#monotonic));
+  }
   /** How many timers are set. */
   get timers(): number {
     return this.#timers.length;
