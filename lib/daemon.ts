@@ -14,7 +14,9 @@ import { CoordLink } from "./coord_link.ts";
 import { createHandlers, type ServiceIdentity } from "./handlers.ts";
 import { historyAdvisory } from "./history_advisory.ts";
 import { refuseNetwork } from "./ipc/filesystem.ts";
+import { openOrwell, type Orwell, orwellSink } from "./ipc/orwell.ts";
 import { ensureStateDir } from "./ipc/state_dir.ts";
+import type { PolicyProfile } from "./model/policy.ts";
 import type { Registry } from "./model/ports.ts";
 import { Queue } from "./queue.ts";
 import {
@@ -46,6 +48,8 @@ export interface ServiceOptions {
   readonly mode: "foreground" | "detached";
   readonly level?: Level;
   readonly json?: boolean;
+  /** Turns `--orwell` on, if this profile admits it (C-06). */
+  readonly orwell?: PolicyProfile;
   readonly clock?: Clock;
   readonly random?: Random;
   /** See {@link GroupCommit}; for benches. */
@@ -67,7 +71,10 @@ export async function runService(options: ServiceOptions): Promise<void> {
     using output = logOutput(options);
     if (tightened) output.log.warn("state_dir.tightened", { mode: "0700" });
     logDeath(output.log);
-    await new Service(options, output.log).run();
+    const sink = orwellSink(settings.stateDir);
+    using orwell = options.orwell && openOrwell(options.orwell, sink, options.clock ?? systemClock);
+    if (orwell !== undefined) output.log.warn("orwell.active", { sink });
+    await new Service(options, output.log, orwell).run();
   } catch (error) {
     if (mode === "detached") {
       const known = error instanceof TamqError
@@ -84,13 +91,15 @@ export async function runService(options: ServiceOptions): Promise<void> {
 class Service {
   readonly #options: ServiceOptions;
   readonly #log: Log;
+  readonly #orwell: Orwell | undefined;
   readonly #clock: Clock;
   readonly #random: Random;
   /** How to take down what stands, in the order of building. */
   readonly #standing: Step[] = [];
 
-  constructor(options: ServiceOptions, log: Log) {
+  constructor(options: ServiceOptions, log: Log, orwell: Orwell | undefined) {
     this.#options = options;
+    this.#orwell = orwell;
     this.#log = log;
     this.#clock = options.clock ?? systemClock;
     this.#random = options.random ?? systemRandom;
@@ -192,7 +201,14 @@ class Service {
       status,
       onStray: (broker) => adoption.brokerLeft(broker),
     });
-    const server = new SocketServer({ bound, path: settings.socket, handle, clock, log });
+    const server = new SocketServer({
+      bound,
+      path: settings.socket,
+      handle,
+      clock,
+      log,
+      orwell: this.#orwell,
+    });
     const link = new CoordLink({
       settings,
       serviceId: identity.serviceId,

@@ -23,6 +23,8 @@ export interface StartOptions {
   readonly clock?: Clock;
   /** For everything, milliseconds. */
   readonly timeoutMs?: number;
+  /** Further options of `tamq serve`. */
+  readonly options?: readonly string[];
   /** The argument vector of the service; for tests. */
   readonly command?: readonly string[];
   /** Further variables for it. */
@@ -164,7 +166,11 @@ async function launch(
   const { pid, advisory } = await launchDetached(
     {
       name: "service",
-      argv: options.command ?? selfCommand(["serve", "--detached-child"]),
+      argv: options.command ?? selfCommand([
+        "serve",
+        "--detached-child",
+        ...options.options ?? [],
+      ]),
       // The child must see the very paths that we looked at, whatever flags gave them to us.
       env: {
         DENO_V8_FLAGS: Deno.env.get("DENO_V8_FLAGS") ?? SERVICE_V8_FLAGS,

@@ -3,7 +3,7 @@ import { BLOCKED_REASONS } from "../model/checkpoint.ts";
 import { command, family } from "./command.ts";
 import { late } from "./late.ts";
 import { count, flag, json, repo, text } from "./parameters.ts";
-import type { CoordServeFlags } from "./verbs/coord_service.ts";
+import type { ServiceFlags } from "./serve_flags.ts";
 import type * as views from "./verbs/coord_views.ts";
 import type { CheckpointFlags, ReleaseFlags } from "./verbs/coord_worker.ts";
 import type { JsonFlag } from "./verbs/service.ts";
@@ -18,13 +18,15 @@ const one = (placeholder: string, brief: string) => ({
 } as const);
 const lease = one("LEASE", "The lease, as the wake message spells it");
 
-const serve = command<CoordServeFlags, []>({
+const serve = command<ServiceFlags, []>({
   brief: "Run the coordination engine in the foreground, or in the background with --detach",
   details:
     `Watches the State Hub and wakes the worker of a repository when a task, a workplan or a message is
 for it: once for each state of it, one at a time, and never past a gate that is a person's to open.
-Wakes go through the message service (tamq serve); without it they wait.`,
-  usage: ["[--detach] [--quiet|--verbose] [--json]"],
+Wakes go through the message service (tamq serve); without it they wait.
+
+--orwell writes prompts and credentials in clear to coord/orwell.log: see tamq serve --help.`,
+  usage: ["[--detach] [--quiet|--verbose] [--json] [--orwell]"],
   examples: [
     { run: "tamq coord serve", does: "in the foreground, log on standard error" },
     { run: "tamq coord serve --detach", does: "in the background, log in the state directory" },
@@ -35,6 +37,7 @@ Wakes go through the message service (tamq serve); without it they wait.`,
       quiet: flag("Log warnings and errors only"),
       verbose: flag("Log everything"),
       json: flag("Log JSON, one object a line"),
+      orwell: flag("UNSAFE: write bodies and credentials down in clear, for diagnosis"),
       detachedChild: flag("What --detach starts", true),
     },
   },

@@ -29,8 +29,10 @@ const serve = command<HubServeFlags, []>({
   details:
     `Runs a State Hub on this machine: tasks, workplans and messages in a database of its own, answered
 over a Unix socket that only you can open. With --tcp it listens on 127.0.0.1 as well, for other
-programs; they need the token that lies in the state directory.`,
-  usage: ["[--detach] [--tcp [PORT]] [--quiet|--verbose] [--json]"],
+programs; they need the token that lies in the state directory.
+
+--orwell writes requests and answers in clear to hub/orwell.log: see tamq serve --help.`,
+  usage: ["[--detach] [--tcp [PORT]] [--quiet|--verbose] [--json] [--orwell]"],
   examples: [
     { run: "tamq hub serve --detach", does: "in the background, log in the state directory" },
     { run: "tamq hub serve --tcp", does: "on 127.0.0.1:8000 as well" },
@@ -49,6 +51,7 @@ programs; they need the token that lies in the state directory.`,
       quiet: flag("Log warnings and errors only"),
       verbose: flag("Log everything"),
       json: flag("Log JSON, one object a line"),
+      orwell: flag("UNSAFE: write bodies and credentials down in clear, for diagnosis"),
       detachedChild: flag("What --detach starts", true),
     },
   },

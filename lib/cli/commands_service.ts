@@ -13,11 +13,18 @@ import {
 } from "./parameters.ts";
 import type { LogsFlags } from "./verbs/logs.ts";
 import type { JsonFlag } from "./verbs/service.ts";
-import type { ServeFlags } from "./verbs/serve.ts";
+import type { ServiceFlags } from "./serve_flags.ts";
 
-export const serve = command<ServeFlags, []>({
+export const serve = command<ServiceFlags, []>({
   brief: "Run the message service in the foreground, or in the background with --detach",
-  usage: ["[--detach] [--quiet|--verbose] [--json]"],
+  details:
+    `Runs the message service. In the foreground it logs to standard error, with --detach to tamq.log in
+the state directory; tamq logs shows that.
+
+--orwell is an unsafe mode for diagnosis: bodies and credentials are written in clear to orwell.log in
+the state directory (0600), until the service ends. It has to be given each time, and only a policy
+profile with allow_orwell = true admits it; the default one refuses. Delete the file afterwards.`,
+  usage: ["[--detach] [--quiet|--verbose] [--json] [--orwell]"],
   examples: [
     { run: "tamq serve", does: "in the foreground, log on standard error; Ctrl-C stops it" },
     { run: "tamq serve --detach", does: "in the background, log in the state directory" },
@@ -28,6 +35,7 @@ export const serve = command<ServeFlags, []>({
       quiet: flag("Log warnings and errors only"),
       verbose: flag("Log everything"),
       json: flag("Log JSON, one object a line"),
+      orwell: flag("UNSAFE: write bodies and credentials down in clear, for diagnosis"),
       detachedChild: flag("What --detach starts", true),
     },
   },

@@ -5,6 +5,7 @@
 import { type Clock, rfc3339, systemClock } from "../base/clock.ts";
 import { TamqError } from "../base/errors.ts";
 import { call as callService } from "../client.ts";
+import type { Orwell } from "../ipc/orwell.ts";
 import type { Checkpoint } from "../model/checkpoint.ts";
 import { ENGINE_SENDER } from "../model/envelope.ts";
 import type { WorkerTrigger } from "../model/trigger.ts";
@@ -44,6 +45,7 @@ export interface AdapterOptions {
   readonly clock?: Clock;
   /** For one operation, milliseconds. */
   readonly timeoutMs?: number;
+  readonly orwell?: Orwell;
 }
 
 export class CoordinationEngineAdapter {
@@ -55,12 +57,14 @@ export class CoordinationEngineAdapter {
     this.#clock = options.clock ?? systemClock;
   }
 
-  #call: typeof callService = (_, op, request, options) =>
-    callService(this.#options.socket(), op, request, {
+  #call: typeof callService = async (_, op, request, options) => {
+    this.#options.orwell?.see("service.request", { op, request });
+    return await callService(this.#options.socket(), op, request, {
       clock: this.#clock,
       timeoutMs: this.#options.timeoutMs,
       ...options,
     });
+  };
 
   /**
    * Sends the wake to the one live endpoint that has the repository, or to the one that is named.

@@ -10,8 +10,9 @@ import { Steady } from "../base/steady.ts";
 import { findSocket } from "../client.ts";
 import type { Env, Settings } from "../config.ts";
 import { refuseNetwork } from "../ipc/filesystem.ts";
+import { openOrwell, type Orwell, orwellSink } from "../ipc/orwell.ts";
 import { ensureStateDir } from "../ipc/state_dir.ts";
-import { contentVersion, selectProfile } from "../model/policy.ts";
+import { contentVersion, type PolicyProfile, selectProfile } from "../model/policy.ts";
 import type { Registry } from "../model/ports.ts";
 import {
   bindSocket,
@@ -48,6 +49,8 @@ export interface EngineOptions {
   readonly env?: Env;
   readonly level?: Level;
   readonly json?: boolean;
+  /** Turns `--orwell` on, if this profile admits it (C-06). */
+  readonly orwell?: PolicyProfile;
   readonly clock?: Clock;
   readonly random?: Random;
 }
@@ -66,13 +69,16 @@ export async function runEngine(options: EngineOptions): Promise<void> {
     using output = serviceLog({ ...options, logFile: paths.logFile, clock });
     const { log } = output;
     logDeath(log, "engine.crashed");
+    const sink = orwellSink(paths.stateDir);
+    using orwell = options.orwell && openOrwell(options.orwell, sink, clock);
+    if (orwell !== undefined) log.warn("orwell.active", { sink });
     const hurry = new AbortController();
     const asked = Promise.withResolvers<string>();
     const ignore = onStopSignals(asked.resolve, () => hurry.abort());
     const standing: Step[] = [];
     const stop = { clock, log, graceMs: settings.graceMs };
     try {
-      await build(options, clock, log, standing);
+      await build(options, clock, log, orwell, standing);
     } catch (error) {
       await runInOrder(standing.reverse(), stop);
       ignore();
@@ -95,6 +101,7 @@ async function build(
   options: EngineOptions,
   clock: Clock,
   log: Log,
+  orwell: Orwell | undefined,
   standing: Step[],
 ): Promise<void> {
   const { settings, registry, env = Deno.env.get, random = systemRandom } = options;
@@ -143,7 +150,11 @@ async function build(
     rules,
     settings: coordination,
   });
-  const adapter = new CoordinationEngineAdapter({ socket: () => findSocket(settings), clock });
+  const adapter = new CoordinationEngineAdapter({
+    socket: () => findSocket(settings),
+    clock,
+    orwell,
+  });
   const endpoints = new Endpoints({ store, registry, processes, receipts, clock, random, log });
   const callers = new Callers({
     processes,
@@ -188,7 +199,7 @@ async function build(
   });
   const observer = new Observer({
     store,
-    connect: () => connectHub(settings, env),
+    connect: () => connectHub(settings, env, { orwell }),
     receipts,
     clock,
     random,
@@ -204,6 +215,7 @@ async function build(
     path: paths.socket,
     clock,
     log,
+    orwell,
     handle: createEngineHandlers({
       identity,
       store,

@@ -18,6 +18,7 @@ import {
 } from "../hub/api.ts";
 import { type Change, change as changeSchema, type ChangeKind } from "../hub/schema.ts";
 import type { HubAddress } from "../hub/settings.ts";
+import type { Orwell } from "../ipc/orwell.ts";
 import { EventParser } from "./statehub_events.ts";
 import { answerInvalid, checkAnswer, failureOf, parseJson, parseText } from "./statehub_http.ts";
 import { Revisions } from "./statehub_revisions.ts";
@@ -34,6 +35,7 @@ export interface HubClientOptions {
   /** Pauses between tries, milliseconds; their number bounds the tries. */
   readonly backoffMs?: readonly number[];
   readonly maxAnswerBytes?: number;
+  readonly orwell?: Orwell;
   /** A subscription that is silent for so long is opened again; over two heartbeats. */
   readonly idleMs?: number;
 }
@@ -92,6 +94,7 @@ export class StateHubClient implements Disposable {
       bearer: options.bearer,
       clock: this.#clock,
       random: this.#random,
+      orwell: options.orwell,
       maxAnswerBytes: options.maxAnswerBytes ?? DEFAULT_ANSWER_BYTES,
     });
   }

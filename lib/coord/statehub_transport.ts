@@ -6,6 +6,7 @@ import type { Random } from "../base/random.ts";
 import { digest, PROOF_HEADER, ProofKey, sameSecret, writeCredentials } from "../hub/proof.ts";
 import type { HubAddress } from "../hub/settings.ts";
 import { readToken } from "../hub/token.ts";
+import type { Orwell } from "../ipc/orwell.ts";
 import { assertOurSocket } from "../ipc/socket_file.ts";
 import { readBounded, readerUntil } from "./statehub_http.ts";
 
@@ -15,6 +16,7 @@ export interface TransportOptions {
   readonly bearer?: () => Promise<string> | string;
   readonly clock: Clock;
   readonly random: Random;
+  readonly orwell?: Orwell;
   readonly maxAnswerBytes: number;
 }
 
@@ -75,6 +77,8 @@ export class HubTransport {
     try {
       const { response, nonce } = open;
       const bytes = await readBounded(response.body, this.#options.maxAnswerBytes, open.signal);
+      const { status } = response;
+      this.#options.orwell?.see("hub.answer", { status, body: new TextDecoder().decode(bytes) });
       if (nonce !== undefined) await this.#checkProof(response, nonce, await digest(bytes));
       return { status: response.status, headers: response.headers, bytes };
     } catch (error) {
@@ -113,6 +117,8 @@ export class HubTransport {
     if ("unix" in address) assertOurSocket(address.unix);
     const url = this.#url(outgoing.target);
     const { headers, nonce } = await this.#authorise(outgoing, url);
+    const { method, body } = outgoing;
+    this.#options.orwell?.see("hub.request", { method, url: url.href, headers, body });
     const controller = new AbortController();
     let late = false;
     const cancel = clock.after(outgoing.timeoutMs, () => {

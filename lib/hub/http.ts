@@ -5,6 +5,7 @@ import { type Clock, within } from "../base/clock.ts";
 import { errorText, TamqError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { probe } from "../base/probe.ts";
+import type { Orwell } from "../ipc/orwell.ts";
 import type { Route } from "./api.ts";
 import type { Caller } from "./authority.ts";
 import { statusOf } from "./errors.ts";
@@ -20,6 +21,7 @@ export interface AppOptions {
   readonly events: EventStreams;
   readonly clock: Clock;
   readonly log: Log;
+  readonly orwell?: Orwell;
   /** Requests being worked on at once, over all listeners. */
   readonly maxRequests?: number;
   /** How long a request's body may take to arrive, milliseconds. */
@@ -68,6 +70,12 @@ export class HubApp {
       if (this.#active > (this.#options.maxRequests ?? 256)) throw tooMany();
       const body = await this.#readBody(request);
       sign = await guard.authenticate(request, body);
+      this.#options.orwell?.see("request", {
+        method: request.method,
+        url: request.url,
+        headers: Object.fromEntries(request.headers),
+        body: new TextDecoder().decode(body),
+      });
       return await this.#perform(request, body, caller, sign);
     } catch (error) {
       return await this.#finish(this.#failure(request, error), sign);
@@ -167,6 +175,7 @@ export class HubApp {
 
   async #finish({ status, text, headers }: Plain, sign: Sign | undefined): Promise<Response> {
     const bytes = new TextEncoder().encode(text);
+    this.#options.orwell?.see("answer", { status, headers, body: text });
     const all = new Headers({ ...SECURITY_HEADERS, ...headers });
     if (status !== 304) all.set("content-type", "application/json");
     if (sign !== undefined) all.set(PROOF_HEADER, await sign(status, await digest(bytes)));

@@ -5,6 +5,7 @@ import { newId, newToken } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { identify } from "../base/proc.ts";
 import { type Random, systemRandom } from "../base/random.ts";
+import type { Orwell } from "../ipc/orwell.ts";
 import { ensureStateDir } from "../ipc/state_dir.ts";
 import {
   onStopSignals,
@@ -28,6 +29,7 @@ export interface HubOptions {
   readonly hub: HubSettings;
   readonly version: string;
   readonly log: Log;
+  readonly orwell?: Orwell;
   readonly windowOf: DoorOptions["windowOf"];
   /** Listens on this loopback port as well; 0 takes a free one. */
   readonly tcpPort?: number;
@@ -103,7 +105,14 @@ async function build(
 
   const events = new EventStreams({ store, clock, maxStreams: options.limits?.streams });
   const handlers = createHandlers(store, { version, startedAt: clock.now() });
-  const app = new HubApp({ handlers, events, clock, log, maxRequests: options.limits?.requests });
+  const app = new HubApp({
+    handlers,
+    events,
+    clock,
+    log,
+    orwell: options.orwell,
+    maxRequests: options.limits?.requests,
+  });
   const door = await Door.open({
     path: hub.socket,
     clock,

@@ -2,11 +2,13 @@
 import { type Clock, within } from "../base/clock.ts";
 import { decodeObject, type Json, lineFailure } from "./frame.ts";
 import { encodeLine, type LineReader, writeAll } from "./lines.ts";
+import type { Orwell } from "./orwell.ts";
 
 export interface ChannelOptions {
   readonly clock: Clock;
   readonly writeMs: number;
   readonly frameBytes: number;
+  readonly orwell?: Orwell;
   /** Aborts when the server stops; the owner then says goodbye and closes. */
   readonly stopping: AbortSignal;
 }
@@ -35,6 +37,7 @@ export class Channel {
    * read within the write deadline ends the channel, which `frames` tells.
    */
   send(frame: unknown): Promise<void> {
+    this.#options.orwell?.see("frame.sent", { frame });
     const bytes = encodeLine(frame);
     this.#tail = this.#tail.then(async () => {
       if (this.#closed) return;
@@ -59,7 +62,9 @@ export class Channel {
     while (!this.#closed) {
       const line = await this.#reader.next().catch(() => "end" as const);
       if (line instanceof Uint8Array) {
-        yield decodeObject(line);
+        const frame = decodeObject(line);
+        this.#options.orwell?.see("frame.received", { frame });
+        yield frame;
         continue;
       }
       // A line cut short is a peer that died in the middle of it.

@@ -14,6 +14,7 @@ import { Channel } from "./channel.ts";
 import { type Answer, decodeObject, failure, type Json, lineFailure } from "./frame.ts";
 import { LIMITS, type Limits } from "./limits.ts";
 import { encodeLine, LineReader, writeAll } from "./lines.ts";
+import type { Orwell } from "./orwell.ts";
 import { type Found, PeerFinder } from "./peer.ts";
 
 /** The result of a request; with `stream`, the connection is kept and handed over after the answer. */
@@ -31,6 +32,7 @@ export interface ServerOptions {
   readonly handle: Handle;
   readonly clock: Clock;
   readonly log: Log;
+  readonly orwell?: Orwell;
   readonly limits?: Limits;
 }
 
@@ -188,6 +190,7 @@ export class SocketServer {
     try {
       const request = await this.#request(conn, reader);
       if (request === undefined) return;
+      this.#options.orwell?.see("request", { pid: peer.pid, request });
       reply = await this.#options.handle(request, peer);
     } catch (error) {
       if (!(error instanceof TamqError)) {
@@ -202,6 +205,7 @@ export class SocketServer {
       clock,
       writeMs: this.#limits.writeMs,
       frameBytes: this.#limits.requestBytes,
+      orwell: this.#options.orwell,
       stopping: this.#stopping.signal,
     });
     // Handed over also when the answer could not be written: the owner then sees the end at once
@@ -241,6 +245,7 @@ export class SocketServer {
   /** True when the client has taken all of it in time. */
   async #answer(conn: Deno.Conn, answer: Answer): Promise<boolean> {
     const { clock, log } = this.#options;
+    this.#options.orwell?.see("answer", { answer });
     let bytes = encodeLine(answer);
     if (bytes.length > this.#limits.answerBytes) {
       log.error("answer.too_large", { bytes: bytes.length });

@@ -3,6 +3,7 @@ import { type Clock, rfc3339 } from "../../base/clock.ts";
 import type { Settings } from "../../config.ts";
 import { historyAdvisory } from "../../history_advisory.ts";
 import { filesystemOf, isNetwork } from "../../ipc/filesystem.ts";
+import { orwellSink } from "../../ipc/orwell.ts";
 import { socketPathBytes } from "../../ipc/path.ts";
 import { openDatabase } from "../../sqlite/open.ts";
 import { checkUp } from "../../store/checkup.ts";
@@ -147,6 +148,14 @@ export function checkSpool(dir: string, windows: number | undefined): Finding[] 
         `see "spool" in the log for the reason; the files stay in ${dir}`,
       ),
   ];
+}
+
+/** What `--orwell` wrote is to be deleted after the diagnosis (C-06). */
+export function checkOrwell(dirs: readonly string[]): Finding[] {
+  const left = dirs.map(orwellSink).filter((sink) => stat(sink) !== undefined);
+  return left.map((sink) =>
+    warning("orwell", `${sink} holds bodies and credentials in clear`, `delete it: rm ${sink}*`)
+  );
 }
 
 function stat(path: string): Deno.FileInfo | undefined {

@@ -1,30 +1,27 @@
 /** `tamq coord serve|stop` (K-21, L-01, L-02). */
-import type { Level } from "../../base/log.ts";
 import { selfCommand } from "../../base/self.ts";
 import { loadSettings } from "../../config.ts";
 import { engineSettings } from "../../coord/settings.ts";
 import { endProcess, startOnce } from "../../detached.ts";
 import { SERVICE_V8_FLAGS } from "../../service_control.ts";
+import { orwellSink } from "../../ipc/orwell.ts";
 import { liveHolder } from "../../socket.ts";
 import type { Verb } from "../command.ts";
-import { usageError } from "../errors.ts";
+import {
+  childOptions,
+  levelOf,
+  orwellProfile,
+  refuseUnless,
+  type ServiceFlags,
+} from "../serve_flags.ts";
 import { VERSION } from "../version.ts";
 import type { JsonFlag } from "./service.ts";
 
-export interface CoordServeFlags {
-  readonly detach?: boolean;
-  readonly quiet?: boolean;
-  readonly verbose?: boolean;
-  readonly json?: boolean;
-  readonly detachedChild?: boolean;
-}
-
-export const serve: Verb<CoordServeFlags> = async function (flags) {
-  if (flags.quiet && flags.verbose) {
-    throw usageError("--quiet and --verbose exclude each other", "give one of them");
-  }
+export const serve: Verb<ServiceFlags> = async function (flags) {
+  const level = levelOf(flags);
   const settings = await loadSettings(this.env);
   const { stateDir, logFile, socket } = engineSettings(settings);
+  const orwell = orwellProfile(this, flags, settings, orwellSink(stateDir));
   if (flags.detach) {
     const { started, pid } = await startOnce({
       stateDir,
@@ -32,7 +29,7 @@ export const serve: Verb<CoordServeFlags> = async function (flags) {
       running: () => Promise.resolve(liveHolder(stateDir)?.pid),
       launch: {
         name: "coordination engine",
-        argv: selfCommand(["coord", "serve", "--detached-child"]),
+        argv: selfCommand(["coord", "serve", "--detached-child", ...childOptions(flags)]),
         env: {
           DENO_V8_FLAGS: Deno.env.get("DENO_V8_FLAGS") ?? SERVICE_V8_FLAGS,
           TAMQ_STATE_DIR: settings.stateDir,
@@ -43,11 +40,11 @@ export const serve: Verb<CoordServeFlags> = async function (flags) {
         foreground: "tamq coord serve",
       },
     });
+    refuseUnless(started, flags, "tamq coord stop");
     const what = "coordination engine";
     this.out(started ? `${what} started (pid ${pid})` : `${what} already running (pid ${pid})`);
     return;
   }
-  const level: Level = flags.quiet ? "warn" : flags.verbose ? "debug" : "info";
   const { runEngine } = await import("../../coord/engine.ts");
   const { gitaRegistry } = await import("../../gita.ts");
   const { brokerProcesses } = await import("../../broker_process.ts");
@@ -60,6 +57,7 @@ export const serve: Verb<CoordServeFlags> = async function (flags) {
     env: this.env,
     level,
     json: flags.json,
+    orwell,
   });
 };
 

@@ -1,11 +1,19 @@
 /** `tamq doctor`: looks at the whole set-up and says how to mend what is wrong with it. */
 import { loadSettings, type Settings } from "../../config.ts";
+import { engineSettings } from "../../coord/settings.ts";
+import { hubSettings } from "../../hub/settings.ts";
 import { DEFAULT_PROFILE } from "../../model/policy.ts";
 import type { Verb } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { failed, type Finding, guarded, ok, problem } from "../doctor/finding.ts";
 import { checkService } from "../doctor/service.ts";
-import { checkDatabase, checkSocket, checkSpool, checkStateDir } from "../doctor/state.ts";
+import {
+  checkDatabase,
+  checkOrwell,
+  checkSocket,
+  checkSpool,
+  checkStateDir,
+} from "../doctor/state.ts";
 import { checkCompletion, checkGita, checkTmux } from "../doctor/tools.ts";
 import { EXIT } from "../exit_codes.ts";
 import { table } from "../render.ts";
@@ -50,6 +58,9 @@ async function examine(context: CliContext): Promise<Finding[]> {
     found.push(...service.findings);
     found.push(...await guarded("database", () => checkDatabase(settings, clock)));
     found.push(...await guarded("spool", () => checkSpool(spoolDir, service.windows)));
+    const dirs = [settings.stateDir, engineSettings(settings), hubSettings(settings, env)]
+      .map((place) => typeof place === "string" ? place : place.stateDir);
+    found.push(...await guarded("orwell", () => checkOrwell(dirs)));
   }
   found.push(...await guarded("completion", () => checkCompletion(env)));
   return found;

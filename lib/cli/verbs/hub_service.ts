@@ -1,5 +1,4 @@
 /** `tamq hub serve|stop|status` (K-19, K-21). */
-import type { Level } from "../../base/log.ts";
 import { selfCommand } from "../../base/self.ts";
 import { loadSettings } from "../../config.ts";
 import { connectHub } from "../../coord/connect.ts";
@@ -7,30 +6,31 @@ import { endProcess, startOnce } from "../../detached.ts";
 import { ensureStateDir } from "../../ipc/state_dir.ts";
 import { refuseNetwork } from "../../ipc/filesystem.ts";
 import { findHub, hubSettings } from "../../hub/settings.ts";
+import { orwellSink } from "../../ipc/orwell.ts";
 import { liveHolder } from "../../socket.ts";
 import type { Verb } from "../command.ts";
-import { usageError } from "../errors.ts";
 import { table } from "../render.ts";
+import {
+  childOptions,
+  levelOf,
+  orwellProfile,
+  refuseUnless,
+  type ServiceFlags,
+} from "../serve_flags.ts";
 import { VERSION } from "../version.ts";
 import type { JsonFlag } from "./service.ts";
 
-export interface HubServeFlags {
-  readonly detach?: boolean;
+export interface HubServeFlags extends ServiceFlags {
   readonly tcp?: number;
-  readonly quiet?: boolean;
-  readonly verbose?: boolean;
-  readonly json?: boolean;
-  readonly detachedChild?: boolean;
 }
 
 export const serve: Verb<HubServeFlags> = async function (flags) {
-  if (flags.quiet && flags.verbose) {
-    throw usageError("--quiet and --verbose exclude each other", "give one of them");
-  }
+  const level = levelOf(flags);
   const settings = await loadSettings(this.env);
   const hub = hubSettings(settings, this.env);
   ensureStateDir(settings.stateDir);
   if (!settings.allowNetworkState) refuseNetwork(settings.stateDir);
+  const orwell = orwellProfile(this, flags, settings, orwellSink(hub.stateDir));
   if (flags.detach) {
     const tcp = flags.tcp === undefined ? [] : ["--tcp", String(flags.tcp)];
     const { started, pid } = await startOnce({
@@ -39,7 +39,7 @@ export const serve: Verb<HubServeFlags> = async function (flags) {
       running: () => Promise.resolve(liveHolder(hub.stateDir)?.pid),
       launch: {
         name: "State Hub",
-        argv: selfCommand(["hub", "serve", "--detached-child", ...tcp]),
+        argv: selfCommand(["hub", "serve", "--detached-child", ...childOptions(flags), ...tcp]),
         env: {
           TAMQ_STATE_DIR: settings.stateDir,
           TAMQ_HUB_SOCKET: hub.socket,
@@ -49,10 +49,10 @@ export const serve: Verb<HubServeFlags> = async function (flags) {
         foreground: "tamq hub serve",
       },
     });
+    refuseUnless(started, flags, "tamq hub stop");
     this.out(started ? `State Hub started (pid ${pid})` : `State Hub already running (pid ${pid})`);
     return;
   }
-  const level: Level = flags.quiet ? "warn" : flags.verbose ? "debug" : "info";
   const { serveHub } = await import("../../hub/serve.ts");
   const { windowOfAncestry } = await import("../../broker_process.ts");
   await serveHub({
@@ -61,6 +61,7 @@ export const serve: Verb<HubServeFlags> = async function (flags) {
     mode: flags.detachedChild ? "detached" : "foreground",
     level,
     json: flags.json,
+    orwell,
     tcpPort: flags.tcp,
     windowOf: windowOfAncestry,
   });
