@@ -7,13 +7,15 @@
 import type { Clock } from "../base/clock.ts";
 import { probe } from "../base/probe.ts";
 import { checkBody } from "../model/body.ts";
+import type { TerminalSize } from "../pty_ffi.ts";
 import type { ExpectedEchoes } from "./echo.ts";
 import type { Block, BlockRefusal } from "./lines.ts";
 import type { AgentProfile } from "./profiles/schema.ts";
 import { Feed } from "./screen/feed.ts";
-import { digest, isOutgrown, Ledger } from "./screen/ledger.ts";
+import { fingerprintOf, isOutgrown, Ledger } from "./screen/ledger.ts";
 import { loadModel, ScreenModel, type ScreenRow } from "./screen/model.ts";
 import { ReportScanner } from "./screen/reports.ts";
+import { atFirst, type Standing } from "./screen/standing.ts";
 import {
   type Echo,
   type FoundBlock,
@@ -36,10 +38,7 @@ export type ScreenNotice =
   /** The agent took the alternate screen, which has no history. Told once. */
   | { readonly kind: "alternate"; readonly reason: "alternate_screen" };
 
-export interface ScreenSize {
-  readonly rows: number;
-  readonly columns: number;
-}
+export type ScreenSize = TerminalSize;
 
 export interface ScreenOptions {
   readonly profile: AgentProfile;
@@ -64,6 +63,9 @@ export interface ScreenOptions {
    */
   readonly onStatusQuery?: (answer: Uint8Array<ArrayBuffer>) => void;
 }
+
+/** What another observer goes on from. */
+export type KeptScreen = ReturnType<ScreenObserver["save"]>;
 
 /** A screen that stood still for so long is whole: agents paint what belongs together within it. */
 const SETTLE_MS = 150;
@@ -91,25 +93,16 @@ export class ScreenObserver implements ScreenSource {
   #frameSince: number | undefined;
   /** No sign of work is known: every change at rest may be new words. */
   readonly #signless: boolean;
-  /** The agent works, by its reports or else by signs. */
-  #working = false;
-  /** It worked since the last commit at rest: something may be new. */
-  #worked = false;
-  #repainted = false;
-  /** Cleared by a gap: what stands there may lack pieces. */
-  #trusted = true;
-  #repaintedSinceGap = true;
+  readonly #is: Standing = atFirst();
   #last = { fingerprint: "", at: -Infinity };
-  #committed = "";
-  /** Counts beginnings and ends of turns. */
-  #phase = 0;
   #restSince = -Infinity;
-  #alternateTold = false;
   #ended = false;
 
   /** Loads the terminal model; await it before the worker is spawned. */
-  static async open(options: ScreenOptions): Promise<ScreenObserver> {
-    return new ScreenObserver(options, await loadModel());
+  static async open(options: ScreenOptions, kept?: KeptScreen): Promise<ScreenObserver> {
+    const observer = new ScreenObserver(options, await loadModel());
+    if (kept !== undefined) await observer.#restore(kept);
+    return observer;
   }
 
   private constructor(options: ScreenOptions, terminal: Awaited<ReturnType<typeof loadModel>>) {
@@ -129,8 +122,8 @@ export class ScreenObserver implements ScreenSource {
       onTitle: (title) => this.#report(2, title),
       onStatusReport: (payload) => this.#report(7501, payload),
       onRepaint: () => {
-        this.#repainted = true;
-        this.#repaintedSinceGap = true;
+        this.#is.repainted = true;
+        this.#is.repaintedSinceGap = true;
       },
     });
     this.#feed = new Feed(options.clock, {
@@ -163,7 +156,7 @@ export class ScreenObserver implements ScreenSource {
   async end(): Promise<void> {
     await this.#feed.drained();
     if (this.#ended) return;
-    if (!this.#feed.dropping) this.#commit(this.#transcript(), this.#worked);
+    if (!this.#feed.dropping) this.#commit(this.#transcript(), this.#is.worked);
     await this.close();
   }
 
@@ -197,11 +190,36 @@ export class ScreenObserver implements ScreenSource {
   isDim(line: number, column: number): boolean {
     return this.#model.isDim(line, column);
   }
-  /** All that is kept, and where the cursor stands on the screen: for who takes over (B-17). */
-  painted(): { rows: readonly ScreenRow[]; cursor: { row: number; column: number } } {
-    const { cursorLine, cursorColumn, screenTop } = this.#model;
-    const cursor = { row: cursorLine - screenTop, column: cursorColumn };
-    return { rows: this.#model.snapshot(), cursor };
+
+  /** Why nobody can take over right now: something is being read, or half painted. */
+  get unfinished(): "output_flood" | "screen_unsettled" | undefined {
+    if (this.#feed.dropping) return "output_flood";
+    return this.settled ? undefined : "screen_unsettled";
+  }
+
+  /** For who takes over (B-17); only while nothing is {@link unfinished}. */
+  save() {
+    const { cols, rows } = this.#model;
+    return {
+      size: { columns: cols, rows },
+      painting: this.#model.paint(),
+      ledger: this.#ledger.save(),
+      status: this.status.save(),
+      is: this.#is,
+      // Clocks differ; JSON knows no infinity.
+      restMs: Number.isFinite(this.#restSince) ? this.#o.clock.monotonic() - this.#restSince : null,
+    };
+  }
+
+  async #restore(kept: KeptScreen): Promise<void> {
+    this.#model.resize(kept.size.columns, kept.size.rows);
+    const painting = new TextEncoder().encode(kept.painting);
+    await new Promise<void>((resolve) => this.#model.write(painting, resolve));
+    this.#ledger.restore(kept.ledger, (line) => this.#model.mark(line));
+    this.status.restore(kept.status);
+    Object.assign(this.#is, kept.is);
+    if (kept.restMs !== null) this.#restSince = this.#o.clock.monotonic() - kept.restMs;
+    this.#checkAfter(SETTLE_MS / 2);
   }
 
   #report(code: number, text: string): void {
@@ -217,23 +235,23 @@ export class ScreenObserver implements ScreenSource {
   }
 
   #setWorking(working: boolean): void {
-    if (working && !this.#working) {
-      this.#worked = true;
+    if (working && !this.#is.working) {
+      this.#is.worked = true;
       // A turn that began after a gap is painted whole, in the scrollback; on the alternate screen
       // agents paint differences only, so that a full repaint must come first.
-      const whole = !this.#model.alternate || this.#repaintedSinceGap;
-      if (!this.#feed.dropping && whole) this.#trusted = true;
+      const whole = !this.#model.alternate || this.#is.repaintedSinceGap;
+      if (!this.#feed.dropping && whole) this.#is.trusted = true;
     }
-    if (working === this.#working) return;
-    this.#working = working;
-    this.#phase++;
+    if (working === this.#is.working) return;
+    this.#is.working = working;
+    this.#is.phase++;
     if (!working) this.#restSince = this.#o.clock.monotonic();
   }
 
   #gap(): void {
     probe("screen.gap");
-    this.#trusted = false;
-    this.#repaintedSinceGap = false;
+    this.#is.trusted = false;
+    this.#is.repaintedSinceGap = false;
     this.#ledger.lose();
     this.#dropped.reset();
     this.status.invalidate();
@@ -252,8 +270,8 @@ export class ScreenObserver implements ScreenSource {
   #parsed(): void {
     if (this.#ended) return;
     this.status.invalidate();
-    if (this.#model.alternate && !this.#alternateTold) {
-      this.#alternateTold = true;
+    if (this.#model.alternate && !this.#is.alternateTold) {
+      this.#is.alternateTold = true;
       this.#o.onNotice({ kind: "alternate", reason: "alternate_screen" });
     }
     this.#checkAfter(SETTLE_MS / 2);
@@ -281,9 +299,11 @@ export class ScreenObserver implements ScreenSource {
     if (this.#ended || this.#feed.dropping) return;
     if (!this.settled) return this.#checkAfter(RETRY_MS);
     this.#readSigns();
-    if (this.#working && (this.#repainted || this.#o.profile.screen.reply === undefined)) return;
+    if (this.#is.working && (this.#is.repainted || this.#o.profile.screen.reply === undefined)) {
+      return;
+    }
     const now = this.#o.clock.monotonic();
-    const interval = this.#working ? WORKING_READ_MS : SETTLE_MS;
+    const interval = this.#is.working ? WORKING_READ_MS : SETTLE_MS;
     const wait = this.#last.at + interval - now;
     if (wait > 0) return this.#checkAfter(wait);
 
@@ -292,34 +312,34 @@ export class ScreenObserver implements ScreenSource {
     // While the agent works, only items that a later one has closed are whole – unless the later
     // one is the same item again, painted further: then the turn's end is awaited.
     const whole = (block: FoundBlock) => block.final && !isOutgrown(block, transcript.blocks, true);
-    const blocks = this.#working ? transcript.blocks.filter(whole) : transcript.blocks;
-    const fingerprint = `${this.#phase} ${fingerprintOf(blocks)}`;
+    const blocks = this.#is.working ? transcript.blocks.filter(whole) : transcript.blocks;
+    const fingerprint = `${this.#is.phase} ${fingerprintOf(blocks)}`;
     const stable = fingerprint === this.#last.fingerprint;
     this.#last = { fingerprint, at: now };
     if (!stable) return this.#checkAfter(interval);
-    if (fingerprint === this.#committed) return;
-    this.#commit(transcript, this.#worked, this.#working ? whole : undefined);
-    this.#committed = fingerprint;
+    if (fingerprint === this.#is.committed) return;
+    this.#commit(transcript, this.#is.worked, this.#is.working ? whole : undefined);
+    this.#is.committed = fingerprint;
   }
 
   /** Some time after its end a turn is over: what appears later is a repaint. */
   #expireTurn(now: number): void {
-    if (this.#signless || this.#working || now - this.#restSince < LATE_MS) return;
-    if (!this.#committed.startsWith(`${this.#phase} `)) return;
-    this.#worked = false;
-    this.#repainted = false;
+    if (this.#signless || this.#is.working || now - this.#restSince < LATE_MS) return;
+    if (!this.#is.committed.startsWith(`${this.#is.phase} `)) return;
+    this.#is.worked = false;
+    this.#is.repainted = false;
   }
 
   /** Without reports, signs on title and screen tell when a turn begins and ends. */
   #readSigns(): void {
     if (this.status.reported !== undefined) return;
     if (this.#signless) {
-      this.#worked = true;
-      this.#trusted ||= this.#repaintedSinceGap;
+      this.#is.worked = true;
+      this.#is.trusted ||= this.#is.repaintedSinceGap;
       return;
     }
     const busy = this.status.busySign;
-    if (busy && !this.#working) {
+    if (busy && !this.#is.working) {
       this.status.noteTurn();
       this.#o.onStatus?.();
     }
@@ -346,8 +366,8 @@ export class ScreenObserver implements ScreenSource {
       return block;
     });
     const { fresh, ambiguous } = this.#ledger.commit(blocks, {
-      send: worked && this.#trusted,
-      repainted: this.#repainted,
+      send: worked && this.#is.trusted,
+      repainted: this.#is.repainted,
       ...(whole === undefined ? {} : { whole }),
       mark: (line) => this.#model.mark(line),
     });
@@ -376,9 +396,4 @@ export class ScreenObserver implements ScreenSource {
     if (checked.ok) this.#o.onBlock({ target, body });
     else this.#o.onNotice({ kind: "body", target, reason: checked.error.reason });
   }
-}
-
-function fingerprintOf(blocks: readonly FoundBlock[]): string {
-  const parts = blocks.map((b) => `${b.line} ${b.written} ${b.ordinal} ${b.closed} ${b.body}`);
-  return digest(parts.join("\0"));
 }

@@ -119,6 +119,17 @@ export class AgentStatus {
     this.#stale = true;
   }
 
+  /** For who takes over (B-17). */
+  save() {
+    return { reported: this.#reported ?? null, title: this.#title, turns: this.#turns };
+  }
+  restore(kept: ReturnType<AgentStatus["save"]>): void {
+    this.#reported = kept.reported ?? undefined;
+    this.#title = kept.title;
+    this.#turns = kept.turns;
+    this.#stale = true;
+  }
+
   /** Whether a busy sign of title or screen shows. */
   get busySign(): boolean {
     return this.#titleBusy() || this.#onScreen(this.#profile.status.busy);

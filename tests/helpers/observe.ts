@@ -3,7 +3,13 @@ import { builtInProfile } from "../../lib/pty/profiles/catalog.ts";
 import type { AgentProfile } from "../../lib/pty/profiles/schema.ts";
 import { ExpectedEchoes } from "../../lib/pty/echo.ts";
 import type { Block } from "../../lib/pty/lines.ts";
-import { type ScreenNotice, ScreenObserver, type ScreenSize } from "../../lib/pty/screen.ts";
+import { ModeTracker } from "../../lib/pty/modes.ts";
+import {
+  type KeptScreen,
+  type ScreenNotice,
+  ScreenObserver,
+  type ScreenSize,
+} from "../../lib/pty/screen.ts";
 import { FakeClock } from "./clock.ts";
 
 export interface Observed {
@@ -18,6 +24,11 @@ export interface Observed {
   feed(output: string | Uint8Array): Promise<void>;
   /** Lets the screen stand still until every commit is done. */
   settle(): void;
+  /**
+   * Another observer goes on in place of this one, as after an upgrade; false, and nothing is done,
+   * where the screen or a sequence is unfinished.
+   */
+  replace(): Promise<boolean>;
 }
 
 export interface ObserveOptions {
@@ -38,27 +49,41 @@ export async function observing(
   const blocks: Block[] = [];
   const notices: ScreenNotice[] = [];
   const answers: string[] = [];
-  const observer = await ScreenObserver.open({
-    profile: typeof profile === "string" ? (await builtInProfile(profile))! : profile,
-    clock,
-    echoes,
-    size: options.size ?? { columns: 80, rows: 24 },
-    names: () => options.names ?? ["alpha", "beta", "b", "c"],
-    onBlock: (block) => blocks.push(block),
-    onNotice: (notice) => notices.push(notice),
-    onStatusQuery: (answer) => answers.push(new TextDecoder().decode(answer)),
-  });
+  const open = async (kept?: KeptScreen) =>
+    await ScreenObserver.open({
+      profile: typeof profile === "string" ? (await builtInProfile(profile))! : profile,
+      clock,
+      echoes,
+      size: options.size ?? { columns: 80, rows: 24 },
+      names: () => options.names ?? ["alpha", "beta", "b", "c"],
+      onBlock: (block) => blocks.push(block),
+      onNotice: (notice) => notices.push(notice),
+      onStatusQuery: (answer) => answers.push(new TextDecoder().decode(answer)),
+    }, kept);
+  let observer = await open();
+  const modes = new ModeTracker();
   const encoder = new TextEncoder();
   const seen: Observed = {
-    observer,
+    get observer() {
+      return observer;
+    },
     clock,
     echoes,
     blocks,
     notices,
     answers,
     async feed(output) {
-      observer.push(typeof output === "string" ? encoder.encode(output) : output);
+      const bytes = typeof output === "string" ? encoder.encode(output) : output;
+      modes.feed(bytes);
+      observer.push(bytes);
       await observer.drained();
+    },
+    async replace() {
+      if (!modes.settled || observer.unfinished !== undefined) return false;
+      const kept = JSON.parse(JSON.stringify(observer.save())) as KeptScreen;
+      await observer.close();
+      observer = await open(kept);
+      return true;
     },
     settle: () => clock.advance(1000),
   };
@@ -88,7 +113,11 @@ export type Moment =
   | readonly [ms: number, cols: number, rows: number];
 
 /** Plays a recording in its own time, sizes included. */
-export async function replay(seen: Observed, name: string): Promise<void> {
+export async function replay(
+  seen: Observed,
+  name: string,
+  onMoment: () => Promise<unknown> = async () => {},
+): Promise<void> {
   const bytes = await recording(name);
   const timeline: Moment[] = JSON.parse(
     new TextDecoder().decode(await gunzip(`${name}.timeline.json.gz`)),
@@ -103,6 +132,7 @@ export async function replay(seen: Observed, name: string): Promise<void> {
       await seen.feed(bytes.subarray(at, at + moment[1]));
       at += moment[1];
     }
+    await onMoment();
   }
   seen.settle();
 }

@@ -96,6 +96,20 @@ export class Ledger {
     this.#settleMarks();
   }
 
+  /** For who takes over, with the same rows on its screen (B-17). */
+  save() {
+    this.#settleMarks();
+    const known = this.#known.map(({ key, content, mark }) => ({ key, content, line: mark.line }));
+    return { counts: [...this.#counts], known };
+  }
+  restore(kept: ReturnType<Ledger["save"]>, mark: (line: number) => Mark | undefined): void {
+    for (const [key, counted] of kept.counts) Object.assign(this.#counted(key), counted);
+    for (const { key, content, line } of kept.known) {
+      const found = mark(line);
+      if (found !== undefined) this.#known.push({ key, content, mark: found });
+    }
+  }
+
   #count(key: string, group: Candidate[], options: CommitOptions, commit: Commit): void {
     const counted = this.#counted(key);
     const unseen = group.filter(({ known }) => !known);
@@ -242,4 +256,10 @@ export function digest(text: string): string {
   a = Math.imul(a ^ (a >>> 16), 2246822507) ^ Math.imul(b ^ (b >>> 13), 3266489909);
   b = Math.imul(b ^ (b >>> 16), 2246822507) ^ Math.imul(a ^ (a >>> 13), 3266489909);
   return (4294967296 * (2097151 & b) + (a >>> 0)).toString(36);
+}
+
+/** Equal while the same blocks stand in the same places. */
+export function fingerprintOf(blocks: readonly FoundBlock[]): string {
+  const parts = blocks.map((b) => `${b.line} ${b.written} ${b.ordinal} ${b.closed} ${b.body}`);
+  return digest(parts.join("\0"));
 }

@@ -3,6 +3,7 @@
  * Loaded only for programs that have a screen profile; a plain command never pays for it.
  */
 import type { IMarker, Terminal } from "@xterm/headless";
+import { paint } from "./painting.ts";
 import { modernWidths } from "./widths.ts";
 
 /** Rows kept above the screen; bounds the model's memory and how far back a repaint is recognised. */
@@ -118,6 +119,11 @@ export class ScreenModel {
     this.#terminal.write(bytes, done);
   }
 
+  /** What paints all that is kept, and the modes, into a fresh model of the same size (B-17). */
+  paint(): string {
+    return paint(this.#terminal);
+  }
+
   resize(cols: number, rows: number): void {
     if (cols === this.cols && rows === this.rows) return;
     this.#loseWhere(() => true);
@@ -148,7 +154,10 @@ export class ScreenModel {
     return mark;
   }
 
-  /** Logical rows of the active buffer from line `from` on. */
+  /**
+   * Logical rows of the active buffer from line `from` on. What a resize left of a line behind the
+   * last column is on nobody's screen.
+   */
   snapshot(from = 0): ScreenRow[] {
     const buffer = this.#terminal.buffer.active;
     const found: ScreenRow[] = [];
@@ -163,12 +172,12 @@ export class ScreenModel {
         const next = i + 1 < end ? buffer.getLine(i + 1) : undefined;
         i++;
         if (next === undefined || !next.isWrapped) {
-          text += line.translateToString(true);
+          text += line.translateToString(true, 0, this.cols);
           break;
         }
-        const part = line.translateToString(false);
+        const part = line.translateToString(false, 0, this.cols);
         // A wide character that did not fit leaves the last cell empty.
-        const last = line.getCell(line.length - 1);
+        const last = line.getCell(this.cols - 1);
         const dropped = last !== undefined && last.getChars() === "" && last.getWidth() === 1;
         text += dropped ? part.slice(0, -1) : part;
       }
