@@ -10,6 +10,7 @@ import { encodeLine, LineReader, writeAll } from "./ipc/lines.ts";
 import { liveHolder } from "./ipc/lock.ts";
 import { assertOurSocket, inOurDirectory } from "./ipc/socket_file.ts";
 import { PROTOCOL } from "./protocol/handshake.ts";
+import type { WatchFrame } from "./protocol/events.ts";
 import type { OperationName, RequestOf, ResponseOf } from "./protocol/operations.ts";
 import type { BrokerFrame, ServiceFrame } from "./protocol/schema.ts";
 
@@ -132,13 +133,21 @@ function unwrap(answer: Record<string, unknown>): unknown {
   throw TamqError.fromWire(error as WireError);
 }
 
-/** A kept connection: `attach` and what follows it (T-25). */
-export interface Stream {
-  readonly response: ResponseOf<"attach">;
+/** A kept connection after its answer. */
+export interface Watch {
+  readonly response: ResponseOf<"watch">;
   /**
    * What the service sends; ends when it closes or dies. Frames are not validated: a consumer
    * ignores types that it does not know.
    */
+  readonly frames: AsyncIterable<WatchFrame>;
+  close(): void;
+}
+
+/** A kept connection: `attach` and what follows it (T-25). */
+export interface Stream {
+  readonly response: ResponseOf<"attach">;
+  /** As those of {@link Watch}. */
   readonly frames: AsyncIterable<ServiceFrame>;
   /** Resolves when the frame is handed to the kernel; calls keep their order. */
   send(frame: BrokerFrame): Promise<void>;
@@ -151,30 +160,11 @@ export async function openStream(
   attach: RequestOf<"attach">,
   options: CallOptions = {},
 ): Promise<Stream> {
-  const clock = options.clock ?? systemClock;
-  const deadline = clock.monotonic() + (options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
-  const conn = await connect(socket, clock, deadline, options.signal);
-  const close = once(() => conn.close());
-  const reader = answerReader(conn);
-  const line = encodeLine({ op: "attach", protocol: options.protocol ?? PROTOCOL, ...attach });
-  let response: ResponseOf<"attach">;
-  try {
-    response = await within(
-      clock,
-      deadline - clock.monotonic(),
-      request(conn, line, reader) as Promise<ResponseOf<"attach">>,
-      () => {
-        throw noAnswer("attach");
-      },
-    );
-  } catch (error) {
-    close();
-    throw error;
-  }
+  const { conn, close, response, frames } = await keep(socket, "attach", attach, options);
   let tail: Promise<void> = Promise.resolve();
   return {
     response,
-    frames: frames(reader),
+    frames: frames as AsyncIterable<ServiceFrame>,
     send(frame) {
       const written = tail.then(() => writeAll(conn, encodeLine(frame))).catch((cause) => {
         throw connectionLost(cause);
@@ -186,12 +176,51 @@ export async function openStream(
   };
 }
 
-async function* frames(reader: LineReader): AsyncGenerator<ServiceFrame> {
+/** Watches what happens. `close` it always, also after `frames` ended. Errors as {@link call}. */
+export async function openWatch(
+  socket: string,
+  request: RequestOf<"watch">,
+  options: CallOptions = {},
+): Promise<Watch> {
+  const { close, response, frames } = await keep(socket, "watch", request, options);
+  return { response, frames: frames as AsyncIterable<WatchFrame>, close };
+}
+
+async function keep<K extends "attach" | "watch">(
+  socket: string,
+  op: K,
+  fields: RequestOf<K>,
+  options: CallOptions,
+) {
+  const clock = options.clock ?? systemClock;
+  const deadline = clock.monotonic() + (options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
+  const conn = await connect(socket, clock, deadline, options.signal);
+  const close = once(() => conn.close());
+  const reader = answerReader(conn);
+  const line = encodeLine({ op, protocol: options.protocol ?? PROTOCOL, ...fields });
+  let response: ResponseOf<K>;
+  try {
+    response = await within(
+      clock,
+      deadline - clock.monotonic(),
+      request(conn, line, reader) as Promise<ResponseOf<K>>,
+      () => {
+        throw noAnswer(op);
+      },
+    );
+  } catch (error) {
+    close();
+    throw error;
+  }
+  return { conn, close, response, frames: frames(reader) };
+}
+
+async function* frames(reader: LineReader): AsyncGenerator<unknown> {
   for (;;) {
     // Closed by either side, also in the middle of a read: the stream is over, which is no error.
     const line = await reader.next().catch(() => "end" as const);
     if (typeof line === "string") return;
-    yield parseAnswer(line) as unknown as ServiceFrame;
+    yield parseAnswer(line);
   }
 }
 

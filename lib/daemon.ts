@@ -11,6 +11,8 @@ import { type Random, systemRandom } from "./base/random.ts";
 import { brokerProcesses } from "./broker_process.ts";
 import type { Settings } from "./config.ts";
 import { CoordLink } from "./coord_link.ts";
+import { EventFeed } from "./event_feed.ts";
+import { gateEvent, predecessorOf, tellingCommit, tellingStore } from "./event_store.ts";
 import { createHandlers, type ServiceIdentity } from "./handlers.ts";
 import { historyAdvisory } from "./history_advisory.ts";
 import { refuseNetwork } from "./ipc/filesystem.ts";
@@ -150,9 +152,12 @@ class Service {
     const attachments = new Attachments(processes);
     const { maxBatch } = this.#options;
     const commit = new GroupCommit(db, { path: database, clock, busyTimeoutMs, maxBatch });
+    const events = new EventFeed(identity.serviceId, clock);
+    events.predecessor = predecessorOf(store);
     const queue = new Queue({
-      store,
-      commit,
+      store: tellingStore(store, events),
+      commit: tellingCommit(commit, events),
+      lastWords: () => events.lastWords(),
       attachments,
       registry,
       clock,
@@ -177,6 +182,7 @@ class Service {
       ackMode: settings.delivery.ackMode,
       onEnded: (window) => adoption.brokerLeft(window.broker),
       onChanged: () => link.nudge(),
+      onGate: (window, gate) => events.add(gateEvent(window, gate, events.now())),
     });
 
     const bound = await bindSocket(settings.socket, clock);
@@ -197,6 +203,7 @@ class Service {
       attachments,
       processes,
       windows,
+      events,
       isBroker,
       status,
       onStray: (broker) => adoption.brokerLeft(broker),
@@ -220,6 +227,7 @@ class Service {
     // queue with its last transaction and its receipt, then what does not end by itself.
     this.#standing.push(
       { name: "cut connections", run: () => server.abandon() },
+      { name: "take leave of watchers", run: () => leaveWatchers(events, server) },
       { name: "stop the queue", run: () => queue.stop() },
       { name: "stop adopting spools", run: () => adoption.stop() },
       { name: "finish requests", run: () => server.drained(settings.graceMs / 2) },
@@ -265,6 +273,14 @@ class Service {
   #tell(text: string): void {
     Deno.stderr.writeSync(new TextEncoder().encode(text + "\n"));
   }
+}
+
+/** A watcher that does not read its last events in time is cut off. */
+const LEAVE_MS = 500;
+
+async function leaveWatchers(events: EventFeed, server: SocketServer): Promise<void> {
+  events.close();
+  await server.ended(LEAVE_MS);
 }
 
 function logOutput(options: ServiceOptions): Disposable & { log: Log } {

@@ -6,6 +6,7 @@ import type { Attachments } from "./attachments.ts";
 import { rfc3339 } from "./base/clock.ts";
 import { TamqError } from "./base/errors.ts";
 import type { ProcessIdentity } from "./base/proc.ts";
+import type { EventFeed } from "./event_feed.ts";
 import type { Peer, Processes } from "./model/ports.ts";
 import { CAPABILITIES, PROTOCOL } from "./protocol/handshake.ts";
 import { parseRequest } from "./protocol/frame.ts";
@@ -30,6 +31,8 @@ export interface HandlerOptions {
   readonly attachments: Attachments;
   readonly processes: Processes;
   readonly windows: WindowStreams;
+  /** What happens, for those who watch. */
+  readonly events: Pick<EventFeed, "watch">;
   /** Whether that process is a broker, attached or not; by its argument vector. */
   readonly isBroker: (pid: number) => boolean;
   readonly status: () => WireStatus;
@@ -51,7 +54,7 @@ type Handlers = {
     call: Call,
   ) => Promise<Reply> | Reply | Promise<Answer<K>> | Answer<K>;
 };
-/** A plain result; `attach` alone answers with a {@link Reply}. */
+/** A plain result; `attach` and `watch` alone answer with a {@link Reply}. */
 interface Answer<K extends OperationName> {
   readonly result: ResponseOf<K>;
 }
@@ -173,6 +176,7 @@ export function createHandlers(options: HandlerOptions): Handle {
       originOfOperator(peer);
       return { result: await queue.controls.release(fields) };
     },
+    watch: (fields) => options.events.watch(fields),
     status: () => ({ result: options.status() }),
   };
 

@@ -11,7 +11,7 @@ import type { Random } from "./base/random.ts";
 import type { DeliveryPort, Processes, Registry, Window } from "./model/ports.ts";
 import { cursorOf, historyQuery } from "./model/history.ts";
 import { DEFAULT_ROUTING, type GuardPolicy, type RoutingPolicy } from "./model/controls.ts";
-import type { EndpointFacts, MessageRecord, QueueStore } from "./model/records.ts";
+import type { EndpointFacts, MessageRecord, QueueStore, ReceiptData } from "./model/records.ts";
 import type { DeliveryPolicy } from "./model/retry_schedule.ts";
 import { attemptView, messageView } from "./model/view.ts";
 import type { RequestOf, ResponseOf } from "./protocol/operations.ts";
@@ -55,6 +55,8 @@ export interface QueueOptions {
   readonly guard?: GuardPolicy;
   /** Who may write to whom (B-18). */
   readonly routing?: RoutingPolicy;
+  /** Called in the last commit: what else the receipt of the shutdown says. */
+  readonly lastWords?: () => ReceiptData;
 }
 
 /** What a broker brings along from an earlier connection (T-25). */
@@ -133,7 +135,8 @@ export class Queue {
       await commit.run(() => {
         const { states, leases } = store.messages.counts();
         store.endpoints.allDisconnected(clock.now());
-        store.receipts.add("shutdown", clock.now(), { pid: Deno.pid, ...states, leases });
+        const facts = { pid: Deno.pid, ...states, leases, ...this.#ctx.lastWords?.() };
+        store.receipts.add("shutdown", clock.now(), facts);
       });
     } catch (error) {
       // A full disk must not keep a service from stopping; the next start repairs the marks.

@@ -33,6 +33,8 @@ export interface WindowStreamsOptions {
   readonly onEnded?: (window: Window) => void;
   /** A window came or went. */
   readonly onChanged?: () => void;
+  /** A window's gate opened, closed, or gives another reason. */
+  readonly onGate?: (window: Window, gate: Attached["gate"]) => void;
 }
 
 /** What an attach request is answered for; see `Call` of the handlers. */
@@ -118,7 +120,7 @@ export class WindowStreams {
       for await (const json of channel.frames()) {
         const frame = parseBrokerFrame(json, newerMinor);
         if (frame === undefined) continue;
-        if (frame.type === "gate") queue.setGate(attached, frame.open, frame.reason);
+        if (frame.type === "gate") this.#setGate(attached, frame.open, frame.reason);
         else {
           const { type: _, ...settlement } = frame;
           port.hold();
@@ -147,6 +149,14 @@ export class WindowStreams {
       onEnded?.(window);
       onChanged?.();
     }
+  }
+
+  #setGate(attached: Attached, open: boolean, reason: string | undefined): void {
+    const before = attached.gate;
+    this.#options.queue.setGate(attached, open, reason);
+    const { gate } = attached;
+    const changed = before.open !== gate.open || before.reason !== gate.reason;
+    if (attached.live && changed) this.#options.onGate?.(attached.window, gate);
   }
 
   /** Live endpoints with their windows, as the `endpoints` operation tells them. */

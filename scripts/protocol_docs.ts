@@ -6,6 +6,7 @@ import { LIMITS } from "../lib/ipc/limits.ts";
 import { MAX_BODY_BYTES, MAX_METADATA_BYTES } from "../lib/model/body.ts";
 import { CAPABILITIES, PROTOCOL } from "../lib/protocol/handshake.ts";
 import { type OperationName, operations } from "../lib/protocol/operations.ts";
+import { watchFrame } from "../lib/protocol/events.ts";
 import * as schema from "../lib/protocol/schema.ts";
 import { HISTORY_PAGE_MESSAGES } from "../lib/handlers.ts";
 import { fields, type Json, jsonSchema, Records } from "./schema_text.ts";
@@ -79,6 +80,23 @@ const OPERATION_NOTES: Notes = {
   allow: { both: "the way back as well", remove: "takes it back" },
 };
 
+const EVENT_NOTES: Notes = {
+  message: {
+    change: "`waiting`: an attempt failed and there will be another; `delivered`: written or shown",
+    attempt: "how many deliveries were begun",
+    endpoint_id: "where it is delivered, or the one it is bound to",
+    reason: "of `waiting` and `failed`; `held` of one that waits for `allow`",
+    next_attempt_at: "of `waiting`; null: at once",
+  },
+  gate: { reason: "why it is closed" },
+  control: { target_repo: "of `release`: the repository" },
+  gap: {
+    change: "`overflow`: read too slowly; `restarted`: the service before ended without a word, " +
+      "or the cursor is older than it",
+    missed: "events that are not told, of all repositories; null: not known",
+  },
+};
+
 const records = new Records(SHARED);
 
 const COMMON_REASONS = [
@@ -128,13 +146,13 @@ function shared(name: keyof typeof SHARED): string {
   return `### ${name}\n\n${records.table(jsonSchema(SHARED[name]), RECORD_NOTES[name])}\n`;
 }
 
-function frames(schema: Json): string {
+function frames(schema: Json, notes: Notes = {}): string {
   return ((schema.oneOf ?? schema.anyOf) as Json[]).map((frame) => {
     const list = fields(frame);
     const type = list.find((field) => field.name === "type")!.schema.const;
     const rest = list.filter((field) => field.name !== "type");
     const properties = Object.fromEntries(rest.map((field) => [field.name, field.schema]));
-    return `#### \`${type}\`\n\n${records.table({ ...frame, properties })}\n`;
+    return `#### \`${type}\`\n\n${records.table({ ...frame, properties }, notes[String(type)])}\n`;
   }).join("\n");
 }
 
@@ -154,7 +172,7 @@ kernel says who is at the other end; another user is refused before a byte is re
 and no token.
 
 A client connects, writes one line of JSON, reads one line of JSON, and is done: one connection an
-operation, no session. Only \`attach\` keeps its connection.
+operation, no session. Only \`attach\` and \`watch\` keep their connections.
 
 ${example({ op: "ping", protocol: PROTOCOL })}
 
@@ -220,7 +238,19 @@ When the connection is lost the broker attaches again and brings its unanswered 
 ${frames(jsonSchema(schema.brokerFrame))}
 ### From the service
 
-${frames(jsonSchema(schema.serviceFrame))}`;
+${frames(jsonSchema(schema.serviceFrame))}
+## The event stream
+
+After the answer to \`watch\` the service writes lines of JSON, one an event, until either side closes.
+They hold identifiers, states and reasons, never a body, metadata or a token. \`cursor\` is opaque:
+given to the next \`watch\`, the stream goes on behind that event. The service keeps some thousand
+events in memory for that; a reader that falls back further meets a \`gap\`. After an orderly stop the
+cursor holds at the next service too, and nothing is missing; after a crash there is a \`gap\` whose
+\`missed\` is null. What became of messages is always in \`history\`. A reader costs the service nothing
+but its connection; one that does not read for ${LIMITS.writeMs / 1000} seconds is dropped and may
+come back with its cursor. New types, changes and fields may be added.
+
+${frames(jsonSchema(watchFrame), EVENT_NOTES)}`;
 }
 
 /** What commands print with --json, where their own help does not say it better. */
@@ -244,6 +274,9 @@ const JSON_COMMANDS: Readonly<Record<string, string>> = {
   stop: "`stopped`, and `pid` of the service that ended",
   ping: "the result of [ping](protocol.md#ping)",
   status: "[status](#status), below",
+  watch:
+    "a line an event: [events](protocol.md#the-event-stream), and `connection` of the command's " +
+    "own: `change` is `connected`, `lost` or `resumed`, `cursor` where it goes on",
   logs: "a line a log line: `time`, `level`, `source`, `event`, and `fields`, an object of texts",
   doctor: "[doctor](#doctor), below",
   "db-version": "`database`, `schema` of the file, `known` to this program",

@@ -9,6 +9,7 @@ import { coord } from "./commands_coord.ts";
 import * as history from "./commands_history.ts";
 import * as explain from "./commands_help.ts";
 import { hub } from "./commands_hub.ts";
+import * as look from "./commands_look.ts";
 import * as messages from "./commands_messages.ts";
 import { profile } from "./commands_profile.ts";
 import * as service from "./commands_service.ts";
@@ -27,6 +28,7 @@ export const GROUPS: readonly (readonly [string, readonly string[]])[] = [
     "ping",
     "status",
     "logs",
+    "watch",
     "doctor",
     "config",
     "db-version",
@@ -67,6 +69,7 @@ export const COMMANDS: Readonly<Record<string, AnyCommand>> = Object.assign(
     ping: service.ping,
     status: service.status,
     logs: service.logs,
+    watch: look.watch,
     doctor: service.doctor,
     "db-version": service.dbVersion,
     guide: explain.guide,

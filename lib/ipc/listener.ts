@@ -21,6 +21,8 @@ import { type Found, PeerFinder } from "./peer.ts";
 export interface Reply {
   readonly result: unknown;
   readonly stream?: (channel: Channel) => Promise<void>;
+  /** The stream is no work that a stop waits for: its owner ends it when all work is done. */
+  readonly lasting?: boolean;
 }
 
 /** Performs one request; throws TamqError for what the client is to be told. */
@@ -48,6 +50,10 @@ export class SocketServer {
   readonly #stopping = new AbortController();
   /** Everything open, with what resolves when it is closed. */
   readonly #open = new Map<Deno.Conn, Promise<void>>();
+  /** Those of them that {@link drained} does not wait for. */
+  readonly #lasting = new Set<Deno.Conn>();
+  /** Resolves waits for {@link drained} anew when a connection becomes a lasting one. */
+  #settled = () => {};
   /** Those that have not sent their request yet, oldest first. */
   readonly #silent = new Map<Deno.Conn, { since: number; drop: () => void }>();
   /** Set while accepting waits for a place. */
@@ -76,8 +82,22 @@ export class SocketServer {
     if (await this.#options.bound.close()) await this.#accepting;
   }
 
-  /** Resolves when every connection has ended by itself, at the latest after `ms`. */
+  /** Resolves when every connection but lasting streams has ended by itself, at the latest after `ms`. */
   async drained(ms = Infinity): Promise<void> {
+    await within(this.#options.clock, ms, this.#workEnded(), () => {});
+  }
+
+  async #workEnded(): Promise<void> {
+    for (;;) {
+      const work = [...this.#open].filter(([conn]) => !this.#lasting.has(conn));
+      if (work.length === 0) return;
+      const changed = new Promise<void>((resolve) => this.#settled = resolve);
+      await Promise.race([Promise.all(work.map(([, ended]) => ended)), changed]);
+    }
+  }
+
+  /** Resolves when lasting streams have ended as well, at the latest after `ms`. */
+  async ended(ms = Infinity): Promise<void> {
     await within(this.#options.clock, ms, this.#allEnded(), () => {});
   }
 
@@ -155,6 +175,7 @@ export class SocketServer {
       closeQuietly(conn);
       if (found !== undefined) this.#peers.release(found.fd);
       this.#open.delete(conn);
+      this.#lasting.delete(conn);
       if (this.#open.size < this.#limits.connections) this.#freed?.();
       probe("ipc.closed");
     }
@@ -211,6 +232,10 @@ export class SocketServer {
     // Handed over also when the answer could not be written: the owner then sees the end at once
     // and undoes what it did for this connection.
     if (!answered) channel.close();
+    if (reply.lasting === true) {
+      this.#lasting.add(conn);
+      this.#settled();
+    }
     await reply.stream(channel);
   }
 

@@ -245,6 +245,8 @@ export interface ReceiptStore {
   add(kind: ReceiptKind, at: number, data: ReceiptData): number;
   /** The receipt of that id and kind. */
   get(kind: ReceiptKind, id: number): ReceiptData | undefined;
+  /** The latest one of these kinds. */
+  latest(kinds: readonly ReceiptKind[]): { kind: ReceiptKind; data: ReceiptData } | undefined;
   /** Replaces what it says: a purge goes on over many commits and has one receipt. */
   replace(id: number, data: ReceiptData): void;
 }

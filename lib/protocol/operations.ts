@@ -172,6 +172,12 @@ export const operations = {
       "shutting_down",
     ],
   },
+  watch: {
+    summary: "Turns the connection into a stream of what happens from now, or from a cursor, on.",
+    request: z.strictObject(schema.watchFields),
+    response: schema.watchResult,
+    reasons: ["invalid_cursor"],
+  },
   status: {
     summary: "Reports the health of each part separately.",
     request: z.strictObject({}),

@@ -321,6 +321,19 @@ export const attachResult = z.strictObject({
   ack_mode: z.enum(ACK_MODES),
 });
 
+/** The events themselves: `lib/protocol/events.ts`. */
+export const watchFields = {
+  /** Of the last event that was seen, by this service or the one before it; none: from now on. */
+  cursor: z.optional(short),
+  /** Only what concerns one of these, and what concerns no repository. */
+  repos: z.optional(z.array(short).check(z.minLength(1), z.maxLength(256))),
+};
+export const watchResult = z.strictObject({
+  /** Where the stream begins. */
+  cursor: z.string(),
+  service_id: z.string(),
+});
+
 /** Lines that a broker writes into its delivery stream after `attach`. */
 export const brokerFrame = z.discriminatedUnion("type", [
   z.strictObject({

@@ -6,7 +6,7 @@ import type { ProcessIdentity } from "../base/proc.ts";
 import type { Random } from "../base/random.ts";
 import type { RoutingPolicy } from "../model/controls.ts";
 import type { Place, Processes, Registry, Window } from "../model/ports.ts";
-import type { QueueStore, Target } from "../model/records.ts";
+import type { QueueStore, ReceiptData, Target } from "../model/records.ts";
 import type { DeliveryPolicy } from "../model/retry_schedule.ts";
 import type { Steady } from "./steady.ts";
 
@@ -44,6 +44,7 @@ export interface Context {
   readonly routing: RoutingPolicy;
   /** Nothing is handed out while it is shut; the durable word for it is in the store. */
   readonly valve: { paused: boolean };
+  readonly lastWords?: () => ReceiptData;
 }
 
 /** How long brokers get to attach again, after a restart of the service or a lost connection. */

@@ -6,11 +6,14 @@ export class Receipts implements ReceiptStore {
   readonly #add;
   readonly #get;
   readonly #replace;
+  readonly #latest;
 
   constructor(db: Database) {
     this.#add = db.prepare("INSERT INTO receipts (kind, at, data) VALUES (?, ?, ?)");
     this.#get = db.prepare("SELECT data FROM receipts WHERE kind = ? AND id = ?");
     this.#replace = db.prepare("UPDATE receipts SET data = ? WHERE id = ?");
+    this.#latest = db.prepare(`SELECT kind, data FROM receipts
+      WHERE kind IN (SELECT value FROM json_each(?)) ORDER BY id DESC LIMIT 1`);
   }
 
   add(kind: ReceiptKind, at: number, data: ReceiptData): number {
@@ -20,6 +23,12 @@ export class Receipts implements ReceiptStore {
   get(kind: ReceiptKind, id: number): ReceiptData | undefined {
     const row = this.#get.get(kind, id);
     return row === undefined ? undefined : JSON.parse(String(row.data));
+  }
+
+  latest(kinds: readonly ReceiptKind[]): { kind: ReceiptKind; data: ReceiptData } | undefined {
+    const row = this.#latest.get(JSON.stringify(kinds));
+    if (row === undefined) return undefined;
+    return { kind: row.kind as ReceiptKind, data: JSON.parse(String(row.data)) };
   }
 
   replace(id: number, data: ReceiptData): void {

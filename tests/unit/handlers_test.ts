@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { Attachments } from "../../lib/attachments.ts";
 import type { TamqError } from "../../lib/base/errors.ts";
 import { silentLog } from "../../lib/base/log.ts";
+import { EventFeed } from "../../lib/event_feed.ts";
 import { createHandlers, HISTORY_PAGE_BYTES, historyPage } from "../../lib/handlers.ts";
 import type { Peer, Processes } from "../../lib/model/ports.ts";
 import type { WireMessage } from "../../lib/protocol/schema.ts";
@@ -97,6 +98,7 @@ function build() {
     attachments,
     processes,
     windows,
+    events: new EventFeed("svc", clock),
     isBroker: (pid) => pid === 200,
     status,
   });
