@@ -61,16 +61,19 @@ export class TamqError extends Error {
   /** Stable machine-readable detail, e.g. `idempotency_conflict`. */
   readonly reason: string;
   readonly hint?: string;
+  /** Message and hint are the words of another program: for people, never for logs (C-05). */
+  readonly foreign: boolean;
 
   constructor(
     code: FailureCode,
     reason: string,
     message: string,
-    options: { hint?: string; cause?: unknown } = {},
+    options: { hint?: string; cause?: unknown; foreign?: boolean } = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.reason = reason;
+    this.foreign = options.foreign === true;
     if (options.hint !== undefined) this.hint = options.hint;
   }
 
@@ -91,8 +94,12 @@ export class TamqError extends Error {
   }
 }
 
-/** Anything thrown, as text for a person or a log; never throws itself. */
+/**
+ * Anything thrown, as text for a person or a log; of what another program said the reason alone.
+ * Never throws itself.
+ */
 export function errorText(error: unknown): string {
+  if (error instanceof TamqError && error.foreign) return `refused: ${error.reason}`;
   if (error instanceof Error) return error.message || error.name;
   try {
     return String(error);

@@ -128,5 +128,5 @@ export function failureOf(status: number, bytes: Uint8Array): TamqError {
     return answerInvalid(`has status ${status} and no error that is understood`);
   }
   const { code, reason, message, hint } = result.data.error;
-  return new TamqError(code, reason, message, { hint });
+  return new TamqError(code, reason, message, { hint, foreign: true });
 }

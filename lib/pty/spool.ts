@@ -231,7 +231,9 @@ export class Spool {
   #mark(item: Item): void {
     if (!item.durable || this.#file === undefined) return;
     try {
-      this.#file.append({ type: "advance", sequence: item.record.sequence });
+      if (this.#queue.some((one) => one.durable)) {
+        this.#file.append({ type: "advance", sequence: item.record.sequence });
+      } else this.#file.clear();
     } catch (error) {
       this.#o.log.warn("spool.advance_failed", { reason: errorText(error) });
     }

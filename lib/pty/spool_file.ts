@@ -37,6 +37,8 @@ const MAX_FILE = 256 << 20;
 
 export class SpoolFile {
   #good: number;
+  /** Where the header ends. */
+  #empty = 0;
   private constructor(readonly path: string, readonly file: Deno.FsFile, good: number) {
     this.#good = good;
   }
@@ -58,6 +60,7 @@ export class SpoolFile {
       file.truncateSync(0);
       const spool = new SpoolFile(path, file, 0);
       spool.append({ type: "header", version: VERSION, ...header });
+      spool.#empty = spool.#good;
       syncDirectory(dir);
       return spool;
     } catch (error) {
@@ -110,6 +113,13 @@ export class SpoolFile {
       }
       throw error;
     }
+  }
+
+  /** Forgets all messages, when none waits: their bodies need not lie here any longer (C-05). */
+  clear(): void {
+    this.file.truncateSync(this.#empty);
+    this.#good = this.#empty;
+    probe("spool.cleared");
   }
 
   async sync(): Promise<void> {

@@ -92,20 +92,36 @@ Deno.test("[B-13] captured messages are stored before they are sent, in order, a
     assert.deepEqual([...Deno.readDirSync(`${dir}/spool`)], []);
   }));
 
-Deno.test("[B-13] each message is appended, synced, sent and marked as advanced, in that order", () =>
+Deno.test("[B-13, C-05] each message is appended, synced, sent and marked as advanced, in that order; once none waits the file holds no body", () =>
   withTempDir(async (dir) => {
     const steps: string[] = [];
     const offs = [
       onProbe("spool.append", (record) => steps.push((record as { type: string }).type)),
       onProbe("spool.synced", () => steps.push("synced")),
+      onProbe("spool.cleared", () => steps.push("cleared")),
     ];
+    const spooled = () =>
+      [...Deno.readDirSync(`${dir}/spool`)].map(({ name }) =>
+        Deno.readTextFileSync(`${dir}/spool/${name}`)
+      ).join(
+        "",
+      );
     try {
       const rig = open(dir);
       rig.answer = () => steps.push("send");
       rig.spool.add("beta", "one", "worker");
+      rig.spool.add("beta", "two", "worker");
       assert.equal(await rig.spool.flush(5000), true);
+      assert.deepEqual(
+        steps,
+        ["header", "message", "message", "synced", "send", "advance", "send", "cleared"],
+      );
+      assert.match(spooled(), /^\{"type":"header"[^\n]*\n$/);
+      rig.spool.add("beta", "three", "worker");
+      assert.equal(await rig.spool.flush(5000), true);
+      assert.deepEqual(steps.slice(8), ["message", "synced", "send", "cleared"]);
+      assert.match(spooled(), /^\{"type":"header"[^\n]*\n$/);
       await rig.spool.close();
-      assert.deepEqual(steps, ["header", "message", "synced", "send", "advance"]);
     } finally {
       offs.forEach((off) => off());
     }

@@ -1,7 +1,7 @@
 /** `--orwell`: loud, local, for one run, and only where a policy profile admits it. */
 import assert from "node:assert/strict";
 import { CoordWorld } from "../helpers/coord_world.ts";
-import { World } from "../helpers/world.ts";
+import type { World } from "../helpers/world.ts";
 
 const LAB = `[policy.profiles.lab]
 allow = ["statehub_read"]
