@@ -31,7 +31,7 @@ Deno.test("[C-06] --orwell is refused by the default profile and by every one wi
   const { world } = coord;
   for (const words of [["serve"], ["coord", "serve"], ["hub", "serve"]]) {
     for (const more of [[], ["--detach"]]) {
-      for (const env of [{}, { TAMQ_POLICY_PROFILE: "shop" }]) {
+      for (const env of [{} as Record<string, string>, { TAMQ_POLICY_PROFILE: "shop" }]) {
         const { code, stderr } = await world.tamq([...words, ...more, "--orwell"], { env });
         assert.equal(code, 5, `${words.join(" ")}: ${stderr}`);
         assert.match(stderr, /--orwell is refused by the policy profile "(default|shop)"\nhint: /);
