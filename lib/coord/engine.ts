@@ -190,6 +190,7 @@ async function build(
         // Loaded with the first prompt: 100 ms and 20 MB that an idle engine does not need.
         holdsSecret: async (text) => (await import("./secrets.ts")).holdsSecret(text),
       }),
+      onSourceGone: () => observer.doubt(),
       onEndpoints: async (live) => {
         callers.remember(live);
         await endpoints.discover(live);

@@ -27,6 +27,16 @@ const KINDS = ["workplan", "task", "message", "checkpoint"] as const;
 const PAGE = 200;
 /** The first pause after a failure; doubled with each further one. */
 const FIRST_BACKOFF_MS = 1000;
+/**
+ * Everything is read once more so often: what a hub left out, or told wrongly, is found then. After
+ * an answer that contradicts itself, or another one, at once – but no more often than the second.
+ */
+const FULL_LOOK_MS = 3_600_000;
+const FULL_LOOKS_APART_MS = 60_000;
+/** Between two looks, however often a subscription says that it is time. */
+const LOOKS_APART_MS = 20;
+/** Failures after which what was told before is not relied on. */
+const CONTRADICTIONS = ["answer_invalid", "answer_too_large", "revision_regressed"];
 
 export interface ObserverOptions {
   readonly store: CoordStore;
@@ -59,9 +69,13 @@ export class Observer {
   #running: Promise<void> = Promise.resolve();
   #subscription: Promise<void> = Promise.resolve();
   #listening = false;
+  /** Monotonic times of the last full look and of the next. */
+  #fullAt = -Infinity;
+  #fullDue = -Infinity;
 
   constructor(options: ObserverOptions) {
     this.#o = options;
+    this.#fullDue = options.clock.monotonic() + FULL_LOOK_MS;
   }
 
   get health(): HubHealth {
@@ -80,6 +94,14 @@ export class Observer {
   /** Looks now rather than at the next poll. */
   nudge(): void {
     this.#nudge.resolve();
+  }
+
+  /** What the hub says does not fit together: it is read from the beginning again. */
+  doubt(): void {
+    const { clock } = this.#o;
+    const soonest = Math.max(clock.monotonic(), this.#fullAt + FULL_LOOKS_APART_MS);
+    this.#fullDue = Math.min(this.#fullDue, soonest);
+    this.nudge();
   }
 
   async stop(): Promise<void> {
@@ -109,6 +131,7 @@ export class Observer {
         if (signal.aborted) return;
         const failures = this.#health.failures + 1;
         const reason = error instanceof TamqError ? error.reason : "failed";
+        if (CONTRADICTIONS.includes(reason)) this.doubt();
         if (failures === 1 || reason !== this.#health.reason) {
           log.warn("hub.unreachable", { reason, detail: errorText(error).slice(0, 200) });
         }
@@ -119,7 +142,10 @@ export class Observer {
         this.#client?.close();
         this.#client = undefined;
       }
+      const ended = clock.monotonic();
       await Promise.race([this.#nudge.promise, pause(clock, wait, this.#waitEnds())]);
+      const rest = ended + LOOKS_APART_MS - clock.monotonic();
+      if (rest > 0) await pause(clock, rest, signal);
     }
   }
 
@@ -133,7 +159,9 @@ export class Observer {
 
   /** All that is new since the stored cursor. */
   async look(client: StateHubClient, signal?: AbortSignal): Promise<void> {
-    const { store, log } = this.#o;
+    const { store, log, clock } = this.#o;
+    let anew = clock.monotonic() >= this.#fullDue;
+    if (anew) await this.#beginAnew(client);
     for (;;) {
       const cursor = store.cursor();
       let page;
@@ -142,17 +170,13 @@ export class Observer {
       } catch (error) {
         const reason = error instanceof TamqError ? error.reason : "";
         if (reason === "cursor_expired" || reason === "cursor_invalid") {
-          if (cursor === undefined) throw error;
+          // Once a look: a hub that forgets each place at once would be read for ever.
+          if (cursor === undefined || anew) throw error;
+          anew = true;
           log.warn("hub.begins_anew", { reason });
-          client.revisions.reset();
-          await store.commit(() => {
-            store.setCursor(undefined);
-            store.triggers.forgetRevisions();
-          });
+          await this.#beginAnew(client);
           continue;
         }
-        // Told once; the records as they are now are taken at the next look (a restored copy).
-        if (reason === "revision_regressed") client.revisions.reset();
         throw error;
       }
       probe("coord.page", page);
@@ -164,6 +188,18 @@ export class Observer {
       }
       if (!page.has_more || signal?.aborted) return;
     }
+  }
+
+  /** What the hub says from now on is taken as it is (a restored copy, or another hub). */
+  async #beginAnew(client: StateHubClient): Promise<void> {
+    const { store, clock } = this.#o;
+    this.#fullAt = clock.monotonic();
+    this.#fullDue = this.#fullAt + FULL_LOOK_MS;
+    client.revisions.reset();
+    await store.commit(() => {
+      store.setCursor(undefined);
+      store.triggers.forgetRevisions();
+    });
   }
 
   /** One change, inside the page's transaction; seen again it changes nothing. */
@@ -183,8 +219,10 @@ export class Observer {
       observedAt: rfc3339(observedAt),
       newId: () => newId(clock, random),
     });
-    if (trigger === undefined || !store.triggers.add(trigger, observedAt, now.priority)) return;
+    if (trigger === undefined) return;
+    const added = store.triggers.add(trigger, observedAt, now.priority);
     const row = store.triggers.byKey(trigger)!;
+    if (!added) return store.triggers.reopen(row.triggerId);
     receipts.write("trigger", "observed", { trigger: row }, { reason: row.reason });
   }
 

@@ -176,8 +176,10 @@ export class Tender {
     let result: WakeResult;
     try {
       probe("coord.sending", lease);
-      // Named, since an agent may have been asked for that runs in one of several windows.
-      result = await adapter.wakeMessage(request, live[0]?.endpoint.endpoint_id);
+      // Named, since an agent may have been asked for that runs in one of several windows. Where
+      // another window has come meanwhile nobody is chosen (T-05).
+      const named = live.length === 1 ? live[0]!.endpoint.endpoint_id : undefined;
+      result = await adapter.wakeMessage(request, named);
       probe("coord.sent", lease);
     } catch (error) {
       const reason = error instanceof TamqError ? error.reason : "failed";

@@ -45,6 +45,8 @@ export interface WakerOptions {
   readonly steady: Steady;
   readonly clock: Clock;
   readonly log: Log;
+  /** The hub knows nothing of a record that its feed told of. */
+  readonly onSourceGone: () => void;
   /** An endpoint seen for the first time gets its identity (K-09). */
   readonly onEndpoints: (endpoints: readonly WireEndpoint[]) => Promise<void>;
 }
@@ -178,6 +180,7 @@ export class Waker {
       await store.commit(() => this.#postpone(trigger, reason));
       return;
     }
+    if (draft.subject === undefined) this.#o.onSourceGone();
     const lease = await store.commit(() => {
       // As it is now: what happened while the hub was asked is not overlooked.
       const now = store.triggers.get(trigger.triggerId);

@@ -70,6 +70,10 @@ export class FakeTransport {
     await Promise.resolve();
     this.#check();
     const ack = { lease_id: request.lease_id, session_id: "", accepted_at: "" };
+    const live = this.live.filter(({ repos }) => repos.includes(request.target_repo));
+    if (live.length > 1 && endpointId === undefined) {
+      throw new TamqError("FAILED_PRECONDITION", "ambiguous_endpoint", "several");
+    }
     const found = this.live.find((one) =>
       one.repos.includes(request.target_repo) &&
       (endpointId === undefined || one.endpoint_id === endpointId)
@@ -196,6 +200,7 @@ export async function withCoord(
         holdsSecret,
         coordEndpoint: () => "e".repeat(26),
       }),
+      onSourceGone: () => observer.doubt(),
       onEndpoints: () => Promise.resolve(),
     });
     try {

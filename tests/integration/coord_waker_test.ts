@@ -1,6 +1,7 @@
 /** Decisions, leases and clocks of the engine, against a real State Hub and a scripted transport. */
 import assert from "node:assert/strict";
 import { writeHandle } from "../../lib/coord/leases.ts";
+import { onProbe } from "../../lib/base/probe.ts";
 import { type CoordRig, withCoord } from "../helpers/coord_rig.ts";
 
 const held = ({ store }: CoordRig) => store.leases.held();
@@ -299,6 +300,24 @@ Deno.test("[T-05][K-09] no window: nothing is made and it waits; two: nobody is 
     await rig.step();
     assert.equal(triggerOf(rig, "stranger").decision, "repository_unregistered");
     assert.equal(rig.transport.all.length, 1);
+  });
+});
+
+Deno.test("[T-05] a wake that could not be sent, and a second window meanwhile: nobody is chosen; the same lease goes to the one that stays", async () => {
+  await withCoord(async (rig) => {
+    rig.transport.open("alpha", { endpoint: "tmux-amq-1" });
+    const off = onProbe("coord.claimed", () => rig.transport.down = true);
+    await rig.task("t");
+    await rig.step();
+    off();
+    rig.transport.down = false;
+    rig.transport.open("alpha", { endpoint: "tmux-amq-2" });
+    await rig.step();
+    assert.equal(rig.transport.all.length, 0, "neither");
+    rig.transport.live = rig.transport.live.slice(1);
+    await rig.step();
+    assert.deepEqual(rig.transport.all.map((sent) => sent.endpoint_id), ["tmux-amq-2"]);
+    assert.equal(rig.store.leases.list(false, 5).length, 1);
   });
 });
 

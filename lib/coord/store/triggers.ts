@@ -37,6 +37,7 @@ export class Triggers {
   readonly #update;
   readonly #lookAgain;
   readonly #clampDue;
+  readonly #reopen;
   readonly #gatedRepos;
   readonly #decideAgain;
   readonly #counts;
@@ -74,6 +75,8 @@ export class Triggers {
     this.#lookAgain = db.prepare(
       "UPDATE triggers SET due_at = 0 WHERE state = 'waiting' AND decision = ?",
     );
+    this.#reopen = db.prepare(`UPDATE triggers SET state = 'waiting', due_at = 0
+      WHERE trigger_id = ? AND state = 'done' AND decision IN ('superseded', 'source_gone')`);
     this.#gatedRepos = db.prepare(`SELECT DISTINCT target_repo FROM triggers
       WHERE state = 'gated' AND decision IN (SELECT value FROM json_each(?))`);
     this.#decideAgain = db.prepare(`UPDATE triggers SET state = 'waiting', due_at = 0
@@ -158,6 +161,11 @@ export class Triggers {
   /** Those that wait for one of these reasons are looked at again. */
   lookAgain(decisions: readonly string[]): void {
     for (const decision of decisions) this.#lookAgain.run(decision);
+  }
+
+  /** Its source says again what it once took back: it counts as it did before. */
+  reopen(triggerId: string): void {
+    this.#reopen.run(triggerId);
   }
 
   /** Repositories of triggers that are gated for one of these reasons. */
