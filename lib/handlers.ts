@@ -64,7 +64,7 @@ export function createHandlers(options: HandlerOptions): Handle {
   const { queue, attachments, processes, windows, identity } = options;
 
   const originOf = (peer: Peer): Origin => {
-    const pids = peer.ancestry ?? processes.ancestry(peer.pid);
+    const pids = peer.ancestry?.() ?? processes.ancestry(peer.pid);
     // Gone already, in another pid namespace, or hidden: it could be anybody (fails closed).
     if (pids.length === 0) {
       throw new TamqError(

@@ -8,11 +8,15 @@ const SO_PEERCRED = 17;
 const SO_ACCEPTCONN = 30;
 const SO_COOKIE = 57;
 const AF_UNIX = 1;
+const CLOCK_BOOTTIME = 7;
+/** Of the times in /proc, on every architecture that we run on. */
+const TICKS_A_SECOND = 100;
 
 const symbols = {
   getsockopt: { parameters: ["i32", "i32", "i32", "buffer", "buffer"], result: "i32" },
   getsockname: { parameters: ["i32", "buffer", "buffer"], result: "i32" },
   getpeername: { parameters: ["i32", "buffer", "buffer"], result: "i32" },
+  clock_gettime: { parameters: ["i32", "buffer"], result: "i32" },
 } as const;
 
 function open(): Deno.DynamicLibrary<typeof symbols>["symbols"] | undefined {
@@ -69,6 +73,17 @@ export function isNamed(fd: number, side: "local" | "remote", path: Uint8Array):
   if (length[0] !== path.length + 3) return false;
   if ((address[0]! | address[1]! << 8) !== AF_UNIX || address[path.length + 2] !== 0) return false;
   return path.every((byte, i) => address[i + 2] === byte);
+}
+
+/**
+ * Ticks since the machine was started, as /proc counts them for the starts of processes. Throws when
+ * the kernel does not tell.
+ */
+export function ticksNow(): number {
+  if (libc!.clock_gettime(CLOCK_BOOTTIME, value) !== 0) throw new Error("no boot clock");
+  const [seconds, nanoseconds] = [view.getBigInt64(0, true), view.getBigInt64(8, true)];
+  return Number(seconds) * TICKS_A_SECOND +
+    Math.floor(Number(nanoseconds) / (1e9 / TICKS_A_SECOND));
 }
 
 /** Our open descriptors. The one that reads the list is among them and closed already. */

@@ -261,7 +261,7 @@ export class WindowStreams {
         "only the broker that started a worker can attach its window",
       );
     }
-    const line = processes.ancestry(peer.pid);
+    const line = peer.ancestry?.() ?? processes.ancestry(peer.pid);
     if (!line.includes(server.pid)) {
       return refuse(
         `the process that attaches (${peer.pid}) was not started by the tmux server ${server.pid}`,

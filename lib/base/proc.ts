@@ -14,6 +14,7 @@ interface Stat {
   readonly pgrp: number;
   readonly session: number;
   readonly tty: number;
+  /** Ticks of the machine's clock (since its start, sleep included) when it was started. */
   readonly startTicks: string;
 }
 
@@ -63,31 +64,44 @@ export function isAlive(process: ProcessIdentity): boolean {
  * `pid`, its ancestors, nearest first, then the leaders of their sessions with their ancestors: a
  * background job whose parent has ended hangs under pid 1, but stays in the session of its terminal.
  * Without pid 1. (A session's number is not given to another process while it has a member.)
+ *
+ * Empty for a process that is gone, and for one that was started after `tick` (of the machine's
+ * clock, see `Stat.startTicks`): whoever had the number then has ended, and it was given again.
  */
-export function ancestry(pid: number): number[] {
-  const chain: number[] = [];
-  const sessions = climb(pid, chain);
-  for (const leader of sessions) climb(leader, chain);
-  // Fails closed: who hides behind a long chain is nobody.
-  return chain.length < MAX_ANCESTRY ? chain : [];
+export function ancestry(pid: number, tick = Infinity): number[] {
+  for (let again = 0; again < 3; again++) {
+    const chain: number[] = [];
+    const sessions = new Set<number>();
+    const traced = climb(pid, tick, chain, sessions) &&
+      [...sessions].every((leader) => climb(leader, Infinity, chain, sessions));
+    // Fails closed: who hides behind a long chain is nobody.
+    if (traced) return chain.length < MAX_ANCESTRY ? chain : [];
+  }
+  return []; // nor is one whose ancestors end faster than they can be read
 }
 
 /** Far above any real depth; bounds the work that a hostile chain of processes can cause. */
 const MAX_ANCESTRY = 256;
 
-/** Adds `from` and its ancestors to `chain`; returns their sessions. */
-function climb(from: number, chain: number[]): Set<number> {
-  const sessions = new Set<number>();
+/**
+ * Adds `from` and its ancestors to `chain`, their sessions to `sessions`. False when one of them
+ * ended meanwhile: the one below it has got another parent then, under which it must be looked for.
+ */
+function climb(from: number, tick: number, chain: number[], sessions: Set<number>): boolean {
+  let latest = tick;
   for (let next = from; next > 1 && chain.length < MAX_ANCESTRY && !chain.includes(next);) {
     const stat = readStat(next);
-    // The first one gone: nothing is known of it. A session may outlive its leader.
-    if (stat === undefined && chain.length === 0) break;
-    chain.push(next);
-    if (stat === undefined) break;
+    const start = Number(stat?.startTicks);
+    // None is started before its parent, or before whoever adopted it.
+    const gone = stat === undefined || start > latest;
+    if (gone && next !== from) return false;
+    if (!gone || chain.length > 0) chain.push(next); // a session may outlive its leader
+    if (gone) break;
     if (stat.session > 1) sessions.add(stat.session);
+    latest = start;
     next = stat.ppid;
   }
-  return sessions;
+  return true;
 }
 
 export interface ProcessInfo {

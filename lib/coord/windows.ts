@@ -44,7 +44,7 @@ export class Callers {
 
   /** The window that the peer is in. Throws `not_in_window` and `not_attached`. */
   async windowOf(peer: Peer): Promise<CallerWindow> {
-    const pids = this.#o.processes.ancestry(peer.pid);
+    const pids = peer.ancestry?.() ?? this.#o.processes.ancestry(peer.pid);
     const known = this.#find(pids);
     if (known !== undefined) return known;
     try {
@@ -72,7 +72,7 @@ export class Callers {
 
   /** Throws `worker_refused` for a caller inside any window (T-27). */
   async requireOutside(peer: Peer): Promise<void> {
-    const pids = this.#o.processes.ancestry(peer.pid);
+    const pids = peer.ancestry?.() ?? this.#o.processes.ancestry(peer.pid);
     let inside = pids.some(this.#o.isBroker) || this.#find(pids) !== undefined;
     if (!inside) {
       try {

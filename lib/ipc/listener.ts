@@ -9,6 +9,7 @@ import type { Log } from "../base/log.ts";
 import { probe } from "../base/probe.ts";
 import { ancestry } from "../base/proc.ts";
 import type { Peer } from "../model/ports.ts";
+import { ticksNow } from "../peer_ffi.ts";
 import type { Bound } from "./bind.ts";
 import { Channel } from "./channel.ts";
 import { type Answer, decodeObject, failure, type Json, lineFailure } from "./frame.ts";
@@ -185,7 +186,10 @@ export class SocketServer {
     try {
       const found = this.#peers.next();
       if (found === undefined) return undefined;
-      return { ...found, peer: { ...found.peer, ancestry: ancestry(found.peer.pid) } };
+      // Most requests need no ancestry: it is read by those that do, and tied to this moment.
+      const { pid } = found.peer;
+      const tick = ticksNow();
+      return { ...found, peer: { ...found.peer, ancestry: () => ancestry(pid, tick) } };
     } catch {
       return undefined; // /proc/self/fd could not be listed (no descriptor left): fail closed
     }

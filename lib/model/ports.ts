@@ -12,10 +12,10 @@ export interface Peer {
   readonly uid: number;
   readonly gid: number;
   /**
-   * {@link Processes.ancestry} of the peer when its connection was accepted: a client may send and
-   * end before its request is read. Empty when the peer could not be traced.
+   * {@link Processes.ancestry} of the peer as it is now; empty when it cannot be traced, has ended,
+   * or ended and gave its pid to a process that was started after the connection (decision 0005).
    */
-  readonly ancestry?: readonly number[];
+  readonly ancestry?: () => readonly number[];
 }
 
 /** One registered repository. */

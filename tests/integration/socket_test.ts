@@ -1,13 +1,13 @@
 /** The socket layer in one process: real sockets, an invented service behind them. */
 import assert from "node:assert/strict";
-import { systemClock } from "../../lib/base/clock.ts";
+import { systemClock, turn } from "../../lib/base/clock.ts";
 import type { TamqError } from "../../lib/base/errors.ts";
 import { silentLog } from "../../lib/base/log.ts";
 import { onProbe } from "../../lib/base/probe.ts";
 import { call } from "../../lib/client.ts";
 import { type Handle, LIMITS, SocketServer } from "../../lib/socket.ts";
 import { bindSocket } from "../../lib/ipc/bind.ts";
-import { descriptors, isNamed } from "../../lib/peer_ffi.ts";
+import { descriptors, isNamed, ticksNow } from "../../lib/peer_ffi.ts";
 import { FakeClock } from "../helpers/clock.ts";
 import { exchange, RawClient } from "../helpers/raw_socket.ts";
 import { textLines } from "../helpers/service.ts";
@@ -419,5 +419,73 @@ Deno.test("[T-22] a path over 107 bytes is refused with its length and the way o
     const longest = `${dir}/${"s".repeat(107 - dir.length - 1)}`;
     const bound = await bindSocket(longest, systemClock);
     assert.equal(await bound.close(), true);
+  });
+});
+
+/**
+ * Connects and ends; a child of it keeps the connection open and sends the request when it is told
+ * to, so that the peer's pid is nobody's by then.
+ */
+const LEAVES = `
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
+if os.fork() > 0: os._exit(0)
+sys.stdin.read()
+s.sendall(b'{"op":"x"}\\n'); print(s.makefile().readline(), flush=True)`;
+
+const LAST_PID = "/proc/sys/kernel/ns_last_pid";
+
+/** A process of that pid, for as long as `body` runs; false where the kernel does not let us choose. */
+async function withPid(pid: number, body: () => Promise<void>): Promise<boolean> {
+  for (let again = 0; again < 50; again++) {
+    try {
+      Deno.writeTextFileSync(LAST_PID, String(pid - 1));
+    } catch {
+      return false;
+    }
+    const child = new Deno.Command("cat", { stdin: "piped", stdout: "null" }).spawn();
+    try {
+      if (child.pid !== pid) continue; // others start processes as well
+      await body();
+      return true;
+    } finally {
+      child.kill("SIGKILL");
+      await child.status;
+      await child.stdin.close().catch(() => {});
+    }
+  }
+  return false;
+}
+
+Deno.test("[T-02] [B-04] who connected and ended before its request is nobody, also when its pid is given to another process", async () => {
+  const handle: Handle = (_request, peer) => ({ result: { ancestry: peer.ancestry!() } });
+  await withServer(handle, async ({ path, server }) => {
+    const leave = () => {
+      const program = ["-c", LEAVES, path];
+      const spec = { args: program, stdin: "piped", stdout: "piped" } as const;
+      return new Deno.Command("python3", spec).spawn();
+    };
+    const finish = async (child: Deno.ChildProcess) => {
+      await child.stdin.close();
+      return JSON.parse(await new Response(child.stdout).text()).result.ancestry;
+    };
+    const gone = leave();
+    await gone.status;
+    assert.deepEqual(await finish(gone), []);
+
+    while (server.connections > 0) await turn();
+    const replaced = leave();
+    const { pid } = replaced;
+    await replaced.status;
+    // Accepted, and a tick of the kernel's clock ago: it cannot tell two starts within one.
+    while (server.connections === 0) await turn();
+    for (const accepted = ticksNow(); ticksNow() === accepted;) await turn();
+    let answered = false;
+    const chosen = await withPid(pid, async () => {
+      assert.deepEqual(await finish(replaced), []);
+      answered = true;
+    });
+    if (!chosen) console.log("SKIPPED the part with the pid given again: needs CAP_SYS_ADMIN");
+    if (!answered) await finish(replaced);
   });
 });

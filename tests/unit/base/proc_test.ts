@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { ticksNow } from "../../../lib/peer_ffi.ts";
 import { ancestry, descendants, describe, identify, isAlive } from "../../../lib/base/proc.ts";
 
 Deno.test("[E-01] a process is told from a later one with its pid, and a dead one is gone", async () => {
@@ -8,10 +9,16 @@ Deno.test("[E-01] a process is told from a later one with its pid, and a dead on
   assert.equal(isAlive({ pid: child.pid, start: identity.start + "1" }), false);
   assert.equal(describe(child.pid)!.command, "sleep");
   assert.deepEqual(ancestry(child.pid).slice(0, 2), [child.pid, Deno.pid]);
+  // As of a moment before its start it is not the process of that pid.
+  const born = Number(identity.start.split(":")[1]);
+  assert.deepEqual(ancestry(child.pid, ticksNow()), ancestry(child.pid));
+  assert.deepEqual(ancestry(child.pid, born), ancestry(child.pid));
+  assert.deepEqual(ancestry(child.pid, born - 1), []);
   child.kill("SIGKILL");
   await child.status;
   assert.equal(isAlive(identity), false);
   assert.equal(identify(child.pid), undefined);
+  assert.deepEqual(ancestry(child.pid), []);
 });
 
 Deno.test("[B-16] descendants include children that another thread than the main one started", async () => {
