@@ -1,7 +1,8 @@
 /** Commands that show what goes on while it goes on. */
 import { command } from "./command.ts";
 import { late } from "./late.ts";
-import { color, json, repoArgument, text } from "./parameters.ts";
+import { color, flag, json, repoArgument, text } from "./parameters.ts";
+import type { TopFlags } from "./verbs/top.ts";
 import type { WatchFlags } from "./verbs/watch.ts";
 
 export const watch = command<WatchFlags, string[]>({
@@ -33,4 +34,31 @@ history.`,
     positional: { kind: "array", parameter: repoArgument },
   },
   load: () => late("cli/verbs/watch"),
+});
+
+export const top = command<TopFlags, []>({
+  brief: "Show windows, queue, retries, failures and messages on the whole screen, live",
+  details:
+    `Shows which windows are ready or busy, how many messages wait for each, what is being written or
+to be tried again and when, what failed, and the last messages. Fills the terminal at any size;
+what does not fit is on screens of its own.
+
+  q quits      1 all          2 windows    3 due
+  ? help       4 failures     5 messages   t texts
+
+Texts of messages are shown only after t or with --texts. While the service is away the last state
+stays, and the view goes on when it is back. Nothing is polled: the service is asked when something
+has happened.`,
+  usage: ["[--texts] [--color WHEN]"],
+  examples: [
+    { run: "tamq top", does: "until q" },
+    { run: "tamq top --texts", does: "with the beginning of each message's text" },
+  ],
+  parameters: {
+    flags: {
+      texts: flag("Show the beginning of each message's text"),
+      color,
+    },
+  },
+  load: () => late("cli/verbs/top"),
 });

@@ -19,7 +19,7 @@ import * as windows from "./commands_windows.ts";
 /** The groups of the overview, in its order. */
 export const GROUPS: readonly (readonly [string, readonly string[]])[] = [
   ["Windows", ["start", "who", "endpoints", "profile"]],
-  ["Messages", ["send", "history", "message", "show", "ack", "retry", "cancel"]],
+  ["Messages", ["send", "inbox", "history", "message", "show", "ack", "retry", "cancel"]],
   ["Control", ["allow", "unblock", "pause", "resume", "release"]],
   ["History", ["export", "replay", "purge"]],
   ["Service", [
@@ -29,6 +29,7 @@ export const GROUPS: readonly (readonly [string, readonly string[]])[] = [
     "status",
     "logs",
     "watch",
+    "top",
     "doctor",
     "config",
     "db-version",
@@ -50,6 +51,7 @@ export const COMMANDS: Readonly<Record<string, AnyCommand>> = Object.assign(
     who: windows.who,
     endpoints: windows.endpoints,
     send: messages.send,
+    inbox: messages.inbox,
     history: messages.history,
     message: messages.message,
     show: messages.show,
@@ -70,6 +72,7 @@ export const COMMANDS: Readonly<Record<string, AnyCommand>> = Object.assign(
     status: service.status,
     logs: service.logs,
     watch: look.watch,
+    top: look.top,
     doctor: service.doctor,
     "db-version": service.dbVersion,
     guide: explain.guide,
