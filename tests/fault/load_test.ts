@@ -28,10 +28,19 @@ function withService(
   });
 }
 
-/** Its descriptors once nothing but our own question is connected. */
-async function settledDescriptors(settings: Settings, service: ServiceProcess, kept = 1) {
-  while ((await call(settings.socket, "status", {})).service.connections > kept) { /* again */ }
-  return descriptorCount(service.pid);
+/**
+ * Its descriptors once nothing but our own question is connected. The question's own descriptor may
+ * be closed already or not yet, so a number alone is one of two: with `most`, it is asked until there
+ * are no more than that, or until it is clear that there will stay more.
+ */
+async function settledDescriptors(settings: Settings, service: ServiceProcess, most = Infinity) {
+  const began = systemClock.monotonic();
+  while (true) {
+    const { connections } = (await call(settings.socket, "status", {})).service;
+    const descriptors = descriptorCount(service.pid);
+    if (connections <= 1 && descriptors <= most) return descriptors;
+    if (systemClock.monotonic() - began > LIMITS.requestMs * 2) return descriptors;
+  }
 }
 
 Deno.test("[T-03] [T-10] fifty processes send at once: every message is there once, shared keys as well", async () => {
@@ -78,11 +87,13 @@ Deno.test("[T-22] two thousand silent connections keep nobody out for long and l
     const done = new AbortController();
     let slowest = 0;
     let asked = 0;
+    let held = 0;
+    const began = performance.now();
     const honest = (async () => {
       while (!done.signal.aborted) {
-        const began = performance.now();
-        await call(socket, "ping", {});
-        slowest = Math.max(slowest, performance.now() - began);
+        const asking = performance.now();
+        await call(socket, "ping", {}, { timeoutMs: 60_000 });
+        slowest = Math.max(slowest, performance.now() - asking);
         asked++;
       }
     })();
@@ -99,12 +110,13 @@ Deno.test("[T-22] two thousand silent connections keep nobody out for long and l
       // Each is told why and dropped: at once when there is no place, else when its time is over.
       const answers = await within(
         systemClock,
-        LIMITS.requestMs + 10_000,
+        LIMITS.requestMs * 6,
         Promise.all(silent.map((client) => client.answer())),
         () => {
           throw new Error("silent connections are kept");
         },
       );
+      held = performance.now() - began;
       const reasons = new Map<string, number>();
       for (const answer of answers) {
         const reason = answer.error.reason;
@@ -118,9 +130,10 @@ Deno.test("[T-22] two thousand silent connections keep nobody out for long and l
       for (const client of silent) client[Symbol.dispose]();
       await honest;
     }
-    // Places are had by dropping whoever has been silent for a second, long before its five are over.
-    assert.ok(slowest < LIMITS.requestMs - 500, `an honest client waited ${slowest} ms`);
-    assert.ok(await settledDescriptors(settings, service) <= before, "descriptors");
+    // Places are had by dropping whoever has been silent for a second, long before its five are over:
+    // a quarter of the time that all are held for. Without that it would be three quarters.
+    assert.ok(slowest < held * 0.6, `an honest client waited ${slowest} ms of ${held} ms`);
+    assert.ok(await settledDescriptors(settings, service, before) <= before, "descriptors");
   });
 });
 
@@ -163,7 +176,7 @@ Deno.test("[T-22] [T-25] five hundred idle windows: each gets its message, and t
     } finally {
       for (const stream of streams) stream[Symbol.dispose]();
     }
-    assert.ok(await settledDescriptors(settings, service) <= before, "descriptors");
+    assert.ok(await settledDescriptors(settings, service, before) <= before, "descriptors");
   });
 });
 
@@ -227,6 +240,9 @@ Deno.test("[T-03] [L-04] a hundred thousand requests leave neither memory nor de
       `resident ${warm.toFixed(1)} MB, after ${total} more requests ${end.toFixed(1)} MB`,
     );
     assert.ok(end <= warm + 10, `${warm} MB grew to ${seen.map((mb) => mb.toFixed(1))}`);
-    assert.equal(await settledDescriptors(settings, service), descriptors);
+    assert.ok(
+      await settledDescriptors(settings, service, descriptors) <= descriptors,
+      "descriptors",
+    );
   });
 });
