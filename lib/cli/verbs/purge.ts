@@ -18,7 +18,7 @@ import type { CliContext } from "../context.ts";
 import { usageError } from "../errors.ts";
 import { openExportFile } from "../export_file.ts";
 import { late } from "../late.ts";
-import { grouped, progress } from "../progress.ts";
+import { grouped, type Progress, progress } from "../progress.ts";
 import { megabytes, parseSize } from "../sizes.ts";
 import { parseTime } from "../times.ts";
 import { openHistory } from "./open_history.ts";
@@ -140,11 +140,14 @@ async function execute(
       ...request,
       ...(plan.through === undefined ? {} : { through: String(plan.through) }),
     };
-    if (flags.export !== undefined) await exportChosen(context, settings, chosen, flags.export);
+    if (flags.export !== undefined) {
+      await exportChosen(context, settings, chosen, flags.export, shown);
+    }
     let answer: Answer = await perform({ ...chosen, execute: true });
     while (!answer.done) {
-      const total = messages + answer.messages;
-      shown.show(() => `purged ${grouped(total)} messages`);
+      const done = messages + answer.messages;
+      const total = messages + plan.messages;
+      shown.show(() => `purged ${grouped(done)} of ${grouped(total)} messages`);
       answer = await perform({ execute: true, receipt_id: answer.receipt_id! });
     }
     receipts.push(answer.receipt_id!);
@@ -189,6 +192,7 @@ async function exportChosen(
   settings: Settings,
   chosen: PurgeFilters,
   path: string,
+  shown: Progress,
 ): Promise<void> {
   const { exportLines } = await late("store/export");
   const db = await openHistory(context, settings);
@@ -199,8 +203,10 @@ async function exportChosen(
     for (const page of exportLines(db, {}, purgeChoice(chosen))) {
       output.write(page);
       lines += page.length;
+      shown.show(() => `exported ${grouped(lines)} messages`);
     }
     output.finish(); // on disk before the first one goes
+    shown.end();
     context.err(`exported ${grouped(lines)} messages to ${displaySafe(path)}`);
   } finally {
     db.close();
