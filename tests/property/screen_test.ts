@@ -12,13 +12,16 @@ async function blocksOf(
   bytes: Uint8Array,
   cuts: Iterable<number>,
   names: readonly string[],
-  size = { columns: 100, rows: 40 },
+  /** Each piece is read before the next comes; otherwise the observer joins small ones. */
+  apart = false,
 ) {
+  const size = { columns: 100, rows: 40 };
   let result: unknown;
   await observing({ profile, size, names }, async (seen) => {
     let at = 0;
     for (const cut of cuts) {
       seen.observer.push(bytes.subarray(at, cut));
+      if (apart) await seen.observer.drained();
       at = cut;
     }
     seen.observer.push(bytes.subarray(at));
@@ -50,12 +53,17 @@ for (const [agent, name] of [["codex", "codex-inline"], ["gemini", "gemini"]] as
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.integer({ min: 0, max: bytes.length }), { maxLength: 40 }),
-        async (cuts) => {
+        fc.boolean(),
+        async (cuts, apart) => {
           cuts.sort((a, b) => a - b);
-          assert.deepEqual(await blocksOf(agent, bytes, cuts, NAMES), whole);
+          assert.deepEqual(await blocksOf(agent, bytes, cuts, NAMES, apart), whole);
         },
       ),
-      { numRuns: 15 },
+      {
+        numRuns: 60,
+        // Cut into the mark of an answer: e2, e2 80 | a2 and the feed's own slices behind it.
+        examples: [[[1869], false], [[18252], true], [[18253], true], [[18252, 18253], true]],
+      },
     );
   });
 }

@@ -32,6 +32,40 @@ Deno.test("[B-06] text behind emoji stays where it was painted by absolute moves
   model.dispose();
 });
 
+Deno.test("[B-01] [B-06] a character may be cut anywhere: the model loses none and holds none back too long", async () => {
+  const bytes = new TextEncoder().encode("a\u00c0\u2022\u{10000}\u20ac\ue000\u{10ffff}z");
+  const model = new ScreenModel(await loadModel(), { cols: 40, rows: 5 }, noHooks);
+  const feed = async (...parts: Uint8Array[]) => {
+    for (const part of parts) await new Promise<void>((done) => model.write(part, done));
+    return model.snapshot()[0]!.text;
+  };
+  const whole = await feed(bytes);
+  for (let first = 0; first <= bytes.length; first++) {
+    for (let second = first; second <= bytes.length; second++) {
+      model.reset();
+      const parts = [
+        bytes.subarray(0, first),
+        bytes.subarray(first, second),
+        bytes.subarray(second),
+      ];
+      assert.equal(await feed(...parts), whole, `cut at ${first} and ${second}`);
+    }
+  }
+  model.reset();
+  assert.equal(await feed(...[...bytes].map((byte) => Uint8Array.of(byte))), whole);
+  // What never becomes a character is not waited for, nor what a reset has cut off.
+  const text = new TextEncoder();
+  for (const broken of [[0xe2], [0xe2, 0x80], [0xf5], [0xc1], [0x80, 0x80, 0x80, 0x80], [0xff]]) {
+    model.reset();
+    await feed(Uint8Array.of(0x41, ...broken));
+    assert.match(await feed(text.encode("B\u2022")), /^A.?B\u2022$/u, String(broken));
+    await feed(Uint8Array.of(...broken));
+    model.reset();
+    assert.equal(await feed(text.encode("B")), "B");
+  }
+  model.dispose();
+});
+
 const noHooks = { onTitle() {}, onStatusReport() {}, onRepaint() {} };
 const write = (model: ScreenModel, text: string) =>
   new Promise<void>((resolve) => model.write(new TextEncoder().encode(text), resolve));

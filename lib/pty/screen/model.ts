@@ -4,6 +4,7 @@
  */
 import type { IMarker, Terminal } from "@xterm/headless";
 import { paint } from "./painting.ts";
+import { joined, NOTHING, wholeCharacters } from "./characters.ts";
 import { modernWidths } from "./widths.ts";
 
 /** Rows kept above the screen; bounds the model's memory and how far back a repaint is recognised. */
@@ -66,6 +67,8 @@ export class ScreenModel {
   readonly #terminal: Terminal;
   readonly #hooks: ModelHooks;
   #marks = new Set<LineMark>();
+  /** The beginning of a character whose end has not come yet. */
+  #begun: Uint8Array = NOTHING;
 
   constructor(
     constructorOf: typeof Terminal,
@@ -114,9 +117,16 @@ export class ScreenModel {
     return this.#terminal.buffer.active.baseY;
   }
 
-  /** Parses `bytes`, then calls `done`. The bytes must not change until then. */
+  /**
+   * Parses `bytes`, then calls `done`. The bytes must not change until then. Wherever a character is
+   * cut, the model gets it whole: it loses those that are cut behind a byte 0x80 (xterm.js 6003),
+   * and every bullet, dash and ellipsis has one.
+   */
   write(bytes: Uint8Array, done: () => void): void {
-    this.#terminal.write(bytes, done);
+    const all = this.#begun.length === 0 ? bytes : joined(this.#begun, bytes);
+    const end = wholeCharacters(all);
+    this.#begun = end === all.length ? NOTHING : all.slice(end);
+    this.#terminal.write(all.subarray(0, end), done);
   }
 
   /** What paints all that is kept, and the modes, into a fresh model of the same size (B-17). */
@@ -134,6 +144,7 @@ export class ScreenModel {
   /** Forgets everything, as after a gap. */
   reset(): void {
     this.#loseWhere(() => true);
+    this.#begun = NOTHING;
     this.#terminal.reset();
   }
 
