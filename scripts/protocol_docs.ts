@@ -258,6 +258,7 @@ const JSON_COMMANDS: Readonly<Record<string, string>> = {
   who: "a line a repository: `repo`, `endpoints` (list of ids)",
   endpoints: "a line an endpoint: [endpoint](protocol.md#endpoint)",
   send: "the result of [send](protocol.md#send)",
+  inbox: "a line a message: first what waits, then what came; see [message](protocol.md#message)",
   history: "a line a message: [message](protocol.md#message)",
   message: "`message`: [message](protocol.md#message), `attempts`: list of " +
     "[attempt](protocol.md#attempt)",

@@ -1,4 +1,5 @@
 /** Commands about the message service itself. */
+import type { ColorFlag } from "./colour.ts";
 import { command } from "./command.ts";
 import { late } from "./late.ts";
 import {
@@ -50,7 +51,7 @@ export const stop = command<JsonFlag, []>({
   load: () => late("cli/verbs/stop"),
 });
 
-export const status = command<JsonFlag, []>({
+export const status = command<JsonFlag & ColorFlag, []>({
   brief: "Show the health of service, database, registry, queue and windows",
   details:
     `Shows the health of each part separately. The exit status is 0 when the service runs and every
@@ -69,7 +70,7 @@ part is well, 1 when a part is not, 3 when the service does not answer.
     { run: "tamq status", does: "for people" },
     { run: "tamq status --json", does: "one object, for programs" },
   ],
-  parameters: { flags: { json } },
+  parameters: { flags: { color, json } },
   load: () => late("cli/verbs/status"),
 });
 
@@ -129,7 +130,7 @@ SOURCE is ${LOG_SOURCES.join(", ")}; none means all. TIME is as for tamq history
   load: () => late("cli/verbs/logs"),
 });
 
-export const doctor = command<JsonFlag, []>({
+export const doctor = command<JsonFlag & ColorFlag, []>({
   brief: "Check the whole set-up and say how to mend what is wrong",
   details:
     `Looks at the configuration, tmux, gita and its registry, the state directory and what lies in it,
@@ -140,7 +141,7 @@ something keeps messages from working; warnings and hints do not count.`,
     { run: "tamq doctor", does: "when something does not work" },
     { run: "tamq doctor --json", does: "one object, for programs" },
   ],
-  parameters: { flags: { json } },
+  parameters: { flags: { color, json } },
   load: () => late("cli/verbs/doctor"),
 });
 

@@ -1,8 +1,9 @@
 /** Commands about windows: opening them and what runs in them. */
 import { MODES } from "../model/endpoint.ts";
+import type { ColorFlag } from "./colour.ts";
 import { command } from "./command.ts";
 import { late } from "./late.ts";
-import { flag, json, repoArgument, text } from "./parameters.ts";
+import { color, flag, json, repoArgument, text } from "./parameters.ts";
 import type { BrokerFlags } from "./verbs/broker.ts";
 import type { StartFlags } from "./verbs/start.ts";
 import type { JsonFlag } from "./verbs/service.ts";
@@ -80,14 +81,14 @@ export const broker = command<BrokerFlags, string[]>({
   load: () => late("cli/verbs/broker"),
 });
 
-export const endpoints = command<JsonFlag, []>({
+export const endpoints = command<JsonFlag & ColorFlag, []>({
   brief: "List the tmux servers with live windows, and the windows",
   usage: ["[--json]"],
   examples: [
     { run: "tamq endpoints", does: "what can take messages now, and why not" },
     { run: "tamq endpoints --json", does: "one endpoint a line" },
   ],
-  parameters: { flags: { json } },
+  parameters: { flags: { color, json } },
   load: () => late("cli/verbs/endpoints"),
 });
 

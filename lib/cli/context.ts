@@ -22,6 +22,8 @@ export interface CliContext extends CommandContext {
   stdinIsTerminal(): boolean;
   stdoutIsTerminal(): boolean;
   stderrIsTerminal(): boolean;
+  /** Columns of the terminal on standard output. */
+  columns(): number;
   /** All of standard input, or `undefined` once it holds more than `limit` bytes. */
   readStdin(limit: number): Promise<Uint8Array | undefined>;
   /** Standard input as it comes, to its end. */
@@ -61,6 +63,7 @@ export function processContext(): CliContext {
     stdinIsTerminal: () => Deno.stdin.isTerminal(),
     stdoutIsTerminal: () => Deno.stdout.isTerminal(),
     stderrIsTerminal: () => Deno.stderr.isTerminal(),
+    columns: terminalColumns,
     readStdin: (limit) => readAtMost(Deno.stdin, limit),
     stdinChunks: () => Deno.stdin.readable,
     async ask(question) {
@@ -71,6 +74,16 @@ export function processContext(): CliContext {
       return count === null ? undefined : new TextDecoder().decode(bytes.subarray(0, count)).trim();
     },
   };
+}
+
+/** A size that is not known (a serial line) or makes no sense counts as the usual one. */
+function terminalColumns(): number {
+  try {
+    const { columns } = Deno.consoleSize();
+    return columns >= 20 ? columns : 80;
+  } catch {
+    return 80;
+  }
 }
 
 async function writeOut(bytes: Uint8Array): Promise<void> {

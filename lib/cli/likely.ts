@@ -11,7 +11,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = Object.assign(Object.create(
   windows: "tamq endpoints",
   show: "tamq message ID",
   get: "tamq message ID",
-  inbox: "tamq history --repo REPO",
+  outbox: "tamq history --repo REPO",
   log: "tamq logs (the services'), or tamq history (messages)",
   journal: "tamq logs",
   queue: "tamq history --state pending",

@@ -1,32 +1,13 @@
 /** How records look to people (C-01): every text of another program made safe, times relative. */
-import { displaySafe, displaySafeBlock } from "../base/display.ts";
+import { displaySafe } from "../base/display.ts";
+import type { MessageState } from "../model/message.ts";
 import { senderLabel } from "../model/envelope.ts";
 import { attemptWords, reasonWords } from "./attempt_words.ts";
+import type { Style } from "./colour.ts";
+import { bodyBlock, type Look, PLAIN, table, wrap } from "./layout.ts";
 import type { WireAttempt, WireEndpoint, WireMessage } from "../protocol/schema.ts";
 
-/** Columns padded to their widest cell, the last one not; cells are made safe here. */
-export function table(rows: readonly (readonly string[])[]): string {
-  const safe = rows.map((row) => row.map(displaySafe));
-  const widths: number[] = [];
-  for (const row of safe) {
-    row.forEach((cell, i) => widths[i] = Math.max(widths[i] ?? 0, displayWidth(cell)));
-  }
-  return safe.map((row) =>
-    row.map((cell, i) =>
-      i === row.length - 1 ? cell : cell + " ".repeat(widths[i]! - displayWidth(cell))
-    ).join("  ").trimEnd()
-  ).join("\n");
-}
-
-// East Asian wide and fullwidth blocks and emoji take two cells; combining marks none.
-const WIDE =
-  /[\u1100-\u115e\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/gu;
-
-/** Terminal cells that `text` takes, near enough for columns. */
-export function displayWidth(text: string): number {
-  const visible = text.replace(/\p{Mn}/gu, "");
-  return [...visible].length + (visible.match(WIDE)?.length ?? 0);
-}
+export { displayWidth, table } from "./layout.ts";
 
 /** `12s ago`, `3m ago`, `in 5s`; a date and time once a week has passed. */
 export function relativeTime(rfc3339: string, now: number): string {
@@ -41,19 +22,36 @@ export function relativeTime(rfc3339: string, now: number): string {
   return then > now + 500 ? `in ${span}` : `${span} ago`;
 }
 
+/** What each state is to whoever looks: well, under way, or wanting attention. */
+const STATE_STYLES: Readonly<Record<MessageState, Style | undefined>> = {
+  pending: "yellow",
+  awaiting_ack: "yellow",
+  injected: "green",
+  acknowledged: "green",
+  failed: "red",
+};
+export function stateStyle(state: MessageState): Style | undefined {
+  return STATE_STYLES[state];
+}
+
 /** `alpha/o → beta`. */
 function route(message: WireMessage): string {
   return `${senderLabel(message.sender_repo, message.provenance)} → ${message.target_repo}`;
 }
 
 /** Who, to whom, what became of it: the heading of a message. */
-export function messageLine(message: WireMessage): string {
-  let text = `${message.message_id}  ${displaySafe(route(message))}  ${message.state}`;
+export function messageLine(message: WireMessage, look: Look = PLAIN): string {
+  return heading(message, [], look);
+}
+
+function heading(message: WireMessage, more: readonly string[], look: Look): string {
   const why = message.state === "failed" ? message.last_failure_reason : message.waiting_reason;
-  if (why !== null && (message.state === "failed" || message.state === "pending")) {
-    text += ` (${displaySafe(why)})`;
-  }
-  return text;
+  const told = why !== null && (message.state === "failed" || message.state === "pending");
+  const state = told ? `${message.state} (${why})` : message.state;
+  const style = stateStyle(message.state);
+  return table([[message.message_id, route(message), { text: state, style }, ...more]], look, {
+    line: true,
+  });
 }
 
 /** What the history shows of one text. */
@@ -61,14 +59,19 @@ const SHOWN_LINES = 12;
 const SHOWN_CHARACTERS = 1500;
 
 /** A message of the history: heading, then the beginning of its text, or all, behind a gutter. */
-export function messageEntry(message: WireMessage, now: number, full = false): string {
+export function messageEntry(
+  message: WireMessage,
+  now: number,
+  options: { readonly full?: boolean; readonly look?: Look } = {},
+): string {
+  const { full = false, look = PLAIN } = options;
   const when = relativeTime(message.created_at, now);
   const tries = message.attempt_count > 1 ? `, attempt ${message.attempt_count}` : "";
-  const heading = `${messageLine(message)}  ${message.provenance}, ${when}${tries}`;
+  const head = heading(message, [`${message.provenance}, ${when}${tries}`], look);
   const { text, left } = full ? { text: message.body, left: "" } : shortened(message.body);
   // A gutter of another form: no line of a text can pose as the mark.
   const mark = left === "" ? "" : `\n  ┆ ${left} more: tamq message ${message.message_id}`;
-  return `${heading}\n${displaySafeBlock(text, "  │ ")}${mark}`;
+  return `${head}\n${bodyBlock(text, look)}${mark}`;
 }
 
 function shortened(body: string): { text: string; left: string } {
@@ -88,6 +91,7 @@ export function messageDetails(
   message: WireMessage,
   attempts: readonly WireAttempt[],
   now: number,
+  look: Look = PLAIN,
 ): string {
   const time = (value: string | null) => value && `${value} (${relativeTime(value, now)})`;
   const facts: [string, string | null][] = [
@@ -115,26 +119,36 @@ export function messageDetails(
     ["acknowledged", time(message.acknowledged_at)],
   ];
   const blocks = [
-    table(facts.flatMap(([name, value]) => value === null ? [] : [[name, value]])),
-    displaySafeBlock(message.body, "  │ "),
+    table(
+      facts.flatMap(([name, value]) => {
+        const style = name === "state" ? stateStyle(message.state) : undefined;
+        return value === null ? [] : [[name, { text: value, style }]];
+      }),
+      look,
+    ),
+    bodyBlock(message.body, look),
   ];
   if (attempts.length > 0) {
-    blocks.push(table([
-      ["ATTEMPT", "ENDPOINT", "STARTED", "OUTCOME", "REASON"],
-      ...attempts.map((attempt) => [
-        String(attempt.attempt),
-        attempt.endpoint_id ?? "-",
-        attempt.started_at,
-        attempt.outcome ?? "under way",
-        attempt.reason ?? "",
-      ]),
-    ]));
+    blocks.push(table(
+      [
+        ["ATTEMPT", "ENDPOINT", "STARTED", "OUTCOME", "REASON"],
+        ...attempts.map((attempt) => [
+          String(attempt.attempt),
+          attempt.endpoint_id ?? "-",
+          attempt.started_at,
+          attempt.outcome ?? "under way",
+          attempt.reason ?? "",
+        ]),
+      ],
+      look,
+      { header: true },
+    ));
   }
   const words = attempts.flatMap((attempt) => {
     const said = attemptWords(attempt);
     return said === undefined ? [] : [`attempt ${attempt.attempt}: ${displaySafe(said)}`];
   });
-  if (words.length > 0) blocks.push(words.join("\n"));
+  if (words.length > 0) blocks.push(words.flatMap((line) => wrap(line, look.width)).join("\n"));
   return blocks.join("\n\n");
 }
 
@@ -145,16 +159,24 @@ function inWords(reason: string | null): string | null {
 }
 
 /** One row a window. */
-export function endpointTable(endpoints: readonly WireEndpoint[], now: number): string {
+export function endpointTable(
+  endpoints: readonly WireEndpoint[],
+  now: number,
+  look: Look = PLAIN,
+): string {
   const rows = endpoints.flatMap((endpoint) =>
     endpoint.attachments.map((window) => [
       window.repo,
       endpoint.endpoint_id,
       `${endpoint.tmux_session} ${window.window_id}`,
-      window.gate.open ? "ready" : `waiting: ${window.gate.reason ?? "unknown"}`,
+      {
+        text: window.gate.open ? "ready" : `waiting: ${window.gate.reason ?? "unknown"}`,
+        style: window.gate.open ? "green" as const : "yellow" as const,
+      },
       relativeTime(window.attached_at, now),
       window.command.join(" "),
     ])
-  ).sort(([a], [b]) => a! < b! ? -1 : a! > b! ? 1 : 0);
-  return table([["REPOSITORY", "ENDPOINT", "WINDOW", "GATE", "ATTACHED", "COMMAND"], ...rows]);
+  ).sort(([a], [b]) => String(a) < String(b) ? -1 : String(a) > String(b) ? 1 : 0);
+  const head = ["REPOSITORY", "ENDPOINT", "WINDOW", "GATE", "ATTACHED", "COMMAND"];
+  return table([head, ...rows], look, { header: true, cutLast: true });
 }

@@ -22,6 +22,31 @@ export function readHistory(
   };
 }
 
+/** The most that an inbox shows of what waits. */
+const MOST_WAITING = 200;
+
+/** What waits for a repository, oldest first, and the latest that are done with, newest first. */
+export function readInbox(
+  db: Database,
+  repo: string,
+  recent: number,
+): { waiting: MessageView[]; more: number; recent: MessageView[] } {
+  const states = (are: string) => ({
+    sql: `m.target_repo = ?1 AND m.state ${are} IN ('pending', 'awaiting_ack')`,
+    values: [repo],
+  });
+  const waiting = selectPage(db, { limit: MOST_WAITING }, "ASC", states("")).records;
+  const { count } = db.prepare(
+    `SELECT count(*) AS count FROM messages m WHERE ${states("").sql}`,
+  ).get(repo) as { count: number };
+  const done = selectPage(db, { limit: recent }, "DESC", states("NOT")).records;
+  return {
+    waiting: waiting.map((record) => messageView(record)),
+    more: count - waiting.length,
+    recent: done.map((record) => messageView(record)),
+  };
+}
+
 /** One message with its attempts, of an open database; undefined when there is none of that id. */
 export function readMessage(
   db: Database,

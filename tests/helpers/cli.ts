@@ -11,11 +11,13 @@ export async function runInside(
     stdin?: string | Uint8Array;
     /** Both standard streams are a terminal, on which these are typed to questions. */
     answers?: readonly string[];
+    /** Standard output is a terminal so wide. */
+    columns?: number;
   } = {},
 ): Promise<Result> {
   let stdout = "";
   let stderr = "";
-  const { env = {}, stdin = "", answers } = options;
+  const { env = {}, stdin = "", answers, columns } = options;
   let asked = 0;
   const context: CliContext = {
     env: (name) => env[name],
@@ -28,7 +30,8 @@ export async function runInside(
     err: (line) => void (stderr += line + "\n"),
     flush: () => Promise.resolve(),
     stdinIsTerminal: () => answers !== undefined,
-    stdoutIsTerminal: () => answers !== undefined,
+    stdoutIsTerminal: () => answers !== undefined || columns !== undefined,
+    columns: () => columns ?? 80,
     stderrIsTerminal: () => false,
     async *stdinChunks() {
       yield typeof stdin === "string" ? new TextEncoder().encode(stdin) : stdin;

@@ -43,7 +43,10 @@ Deno.test("[C-05] logs: the last lines of all services in the order of time, by 
   assert.deepEqual((await rows("-n1", "hub")).map(({ event }) => event), ["hub.stopped"]);
 
   const text = await world.mustTamq(["logs", "window"]);
-  assert.match(text, /^2020-01-01T00:00:00.000Z warn {2}window {2}old.thing window=alpha text=.*x1b/);
+  assert.match(
+    text,
+    /^2020-01-01T00:00:00.000Z warn {2}window {2}old.thing window=alpha text=.*x1b/,
+  );
   // deno-lint-ignore no-control-regex
   assert.doesNotMatch(text, /\u001b/);
   const coloured = await world.mustTamq(["logs", "window", "--color", "always"]);

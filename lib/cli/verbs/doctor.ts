@@ -3,6 +3,7 @@ import { loadSettings, type Settings } from "../../config.ts";
 import { engineSettings } from "../../coord/settings.ts";
 import { hubSettings } from "../../hub/settings.ts";
 import { DEFAULT_PROFILE } from "../../model/policy.ts";
+import type { ColorFlag } from "../colour.ts";
 import type { Verb } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { failed, type Finding, guarded, ok, problem } from "../doctor/finding.ts";
@@ -16,22 +17,28 @@ import {
 } from "../doctor/state.ts";
 import { checkCompletion, checkGita, checkTmux } from "../doctor/tools.ts";
 import { EXIT } from "../exit_codes.ts";
-import { table } from "../render.ts";
+import { lookOf, table, wrap } from "../layout.ts";
 import { displaySafe } from "../../base/display.ts";
 import type { JsonFlag } from "./service.ts";
 
 const WORDS = { ok: "ok", hint: "hint", warning: "warning", problem: "PROBLEM" } as const;
+const STYLES = { ok: "green", hint: undefined, warning: "yellow", problem: "red" } as const;
 
-const doctor: Verb<JsonFlag> = async function ({ json }) {
+const doctor: Verb<JsonFlag & ColorFlag> = async function ({ json, color }) {
   const findings = await examine(this);
   const sound = findings.every((finding) => finding.level !== "problem");
   if (json) this.out(JSON.stringify({ ok: sound, findings }));
   else {
-    this.out(table(findings.map(({ check, level, detail }) => [WORDS[level], check, detail])));
+    const look = lookOf(this, { color });
+    const word = (level: Finding["level"]) => ({ text: WORDS[level], style: STYLES[level] });
+    this.out(
+      table(findings.map(({ check, level, detail }) => [word(level), check, detail]), look),
+    );
     const mend = findings.filter((finding) => finding.remedy !== null);
     if (mend.length > 0) this.out("");
     for (const { check, level, remedy } of mend) {
-      this.out(displaySafe(`${WORDS[level]} ${check}: ${remedy}`));
+      const text = displaySafe(`${WORDS[level]} ${check}: ${remedy}`);
+      this.out(wrap(text, look.width).join("\n  "));
     }
   }
   return sound ? EXIT.ok : EXIT.failure;

@@ -6,14 +6,16 @@ import type { HistoryFilters } from "../../model/history.ts";
 import type { MessageState } from "../../model/message.ts";
 import { nearest } from "../../model/nearest.ts";
 import type { WireMessage } from "../../protocol/schema.ts";
+import type { ColorFlag } from "../colour.ts";
 import type { Verb } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { usageError } from "../errors.ts";
 import { late } from "../late.ts";
+import { lookOf } from "../layout.ts";
 import { messageEntry } from "../render.ts";
 import { parseTime } from "../times.ts";
+import { waitingReasons } from "../waiting_reasons.ts";
 import { openHistory } from "./open_history.ts";
-import { ask } from "./service.ts";
 
 export interface HistoryFlags {
   readonly repo?: string;
@@ -27,7 +29,7 @@ export interface HistoryFlags {
   readonly json?: boolean;
 }
 
-export interface ShowFlags extends HistoryFlags {
+export interface ShowFlags extends HistoryFlags, ColorFlag {
   readonly full?: boolean;
 }
 
@@ -40,8 +42,6 @@ type ReadPage = (limit: number, cursor: string | undefined) => Page;
 
 const DEFAULT_SHOWN = 50;
 const PAGE = 500;
-/** The history is shown without them rather than late. */
-const REASONS_MS = 2000;
 
 const history: Verb<ShowFlags> = async function (flags) {
   const now = this.clock.now();
@@ -72,12 +72,17 @@ const history: Verb<ShowFlags> = async function (flags) {
       readHistory(db, { ...filters, state: "pending", limit: 1 }).messages.length > 0;
     const reasons = waits ? await waitingReasons(this, filters) : undefined;
     const limit = flags.limit ?? (flags.json ? Infinity : DEFAULT_SHOWN);
+    const look = lookOf(this, flags);
     let shown = 0;
     const print = (stored: WireMessage) => {
       shown++;
       const reason = stored.state === "pending" ? reasons?.get(stored.message_id) : undefined;
       const message = reason === undefined ? stored : { ...stored, waiting_reason: reason };
-      this.out(flags.json ? JSON.stringify(message) : messageEntry(message, now, flags.full));
+      this.out(
+        flags.json
+          ? JSON.stringify(message)
+          : messageEntry(message, now, { full: flags.full, look }),
+      );
     };
     await (flags.reverse ? newestFirst : oldestFirst)(this, read, limit, print);
     if (shown === 0 && !flags.json) await explainNothing(this, filters);
@@ -86,29 +91,6 @@ const history: Verb<ShowFlags> = async function (flags) {
   }
 };
 export default history;
-
-/**
- * Why messages wait is not in the database: the windows tell the service. Empty when it does not run;
- * of a very long queue only the latest have a reason.
- */
-async function waitingReasons(context: CliContext, filters: HistoryFilters) {
-  const reasons = new Map<string, string>();
-  let cursor: string | undefined;
-  for (let pages = 0; pages < 4; pages++) {
-    const page = await ask(
-      context,
-      "history",
-      { ...filters, state: "pending", limit: PAGE, cursor },
-      { timeoutMs: REASONS_MS },
-    ).catch(() => undefined);
-    for (const { message_id, waiting_reason } of page?.messages ?? []) {
-      if (waiting_reason !== null) reasons.set(message_id, waiting_reason);
-    }
-    if (page === undefined || page.next_cursor === null) break;
-    cursor = page.next_cursor;
-  }
-  return reasons;
-}
 
 /** For people: an empty answer is one, and a misspelt name is the likeliest cause of it. */
 async function explainNothing(context: CliContext, filters: HistoryFilters): Promise<void> {

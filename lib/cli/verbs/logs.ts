@@ -5,7 +5,7 @@ import { loadSettings, type Settings } from "../../config.ts";
 import { engineSettings } from "../../coord/settings.ts";
 import { hubSettings } from "../../hub/settings.ts";
 import { ensureStateDir } from "../../ipc/state_dir.ts";
-import { onStopSignals } from "../../socket.ts";
+import { onStopSignals } from "../../ipc/lifecycle.ts";
 import { type ColorFlag, type Paint, paintFor, type Style } from "../colour.ts";
 import type { Verb } from "../command.ts";
 import type { CliContext } from "../context.ts";

@@ -1,13 +1,17 @@
 /** `tamq message` (T-17); with the service stopped, from the database itself. */
 import { TamqError } from "../../base/errors.ts";
 import { loadSettings } from "../../config.ts";
+import type { ColorFlag } from "../colour.ts";
 import type { Verb } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { late } from "../late.ts";
+import { lookOf } from "../layout.ts";
 import { messageDetails } from "../render.ts";
 import { ask, type JsonFlag, messageIdOf } from "./service.ts";
 
-const message: Verb<JsonFlag, [string]> = async function ({ json }, id) {
+export type MessageFlags = JsonFlag & ColorFlag;
+
+const message: Verb<MessageFlags, [string]> = async function ({ json, color }, id) {
   const answer = await fromService(this, id).catch(async (error) => {
     const down = error instanceof TamqError && error.reason === "service_unavailable";
     const stored = down ? await fromDatabase(this, id) : undefined;
@@ -15,7 +19,8 @@ const message: Verb<JsonFlag, [string]> = async function ({ json }, id) {
     return stored;
   });
   if (json) return this.out(JSON.stringify(answer));
-  this.out(messageDetails(answer.message, answer.attempts, this.clock.now()));
+  const look = lookOf(this, { color });
+  this.out(messageDetails(answer.message, answer.attempts, this.clock.now(), look));
 };
 export default message;
 

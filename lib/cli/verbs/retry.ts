@@ -1,5 +1,6 @@
 /** `tamq retry` (T-16). */
 import type { Verb } from "../command.ts";
+import { lookOf } from "../layout.ts";
 import { messageLine } from "../render.ts";
 import { ask, type JsonFlag, messageIdOf } from "./service.ts";
 
@@ -7,6 +8,6 @@ const retry: Verb<JsonFlag, [string]> = async function ({ json }, id) {
   const { message } = await ask(this, "retry", {
     message_id: await messageIdOf(this, id),
   });
-  this.out(json ? JSON.stringify(message) : messageLine(message));
+  this.out(json ? JSON.stringify(message) : messageLine(message, lookOf(this)));
 };
 export default retry;

@@ -18,6 +18,7 @@ export interface SendFlags {
   readonly endpoint?: string;
   readonly key?: string;
   readonly correlation?: string;
+  readonly edit?: boolean;
   readonly json?: boolean;
 }
 
@@ -33,9 +34,48 @@ const send: Verb<SendFlags, string[]> = async function (flags, ...words) {
   }
   // Several words are one text, as echo has it: a forgotten quote must not cost the message.
   const text = words.length === 0 ? undefined : words.join(" ");
+  if (wantsEditor(this, flags, text)) {
+    const { writeMessage } = await late("cli/write_message");
+    const draft = await writeMessage(this, flags.to, text);
+    try {
+      const { target, body } = flags.to === undefined
+        ? await parseBlock(this, draft.text)
+        : { target: flags.to, body: draft.text };
+      await submit(this, flags, target, body);
+    } catch (error) {
+      throw draft.kept(error);
+    }
+    return draft.discard();
+  }
   const { target, body } = await addressed(this, flags, text);
+  await submit(this, flags, target, body);
+};
+export default send;
+
+/** Asked for, or nothing at all is given and there is a person who can be shown an editor. */
+function wantsEditor(context: CliContext, flags: SendFlags, text: string | undefined): boolean {
+  const given = text !== undefined || flags.file !== undefined || flags.to !== undefined;
+  if (flags.edit && flags.file !== undefined) {
+    throw usageError("--edit and --file exclude each other", "leave one out");
+  }
+  if (flags.edit && !(context.stdinIsTerminal() && context.stdoutIsTerminal())) {
+    throw usageError(
+      "--edit needs a terminal",
+      "give the text as an argument or on standard input",
+    );
+  }
+  if (flags.edit) return true;
+  return !given && context.stdinIsTerminal() && context.stdoutIsTerminal();
+}
+
+async function submit(
+  context: CliContext,
+  flags: SendFlags,
+  target: string,
+  body: string,
+): Promise<void> {
   const key = flags.key ?? newToken(systemRandom);
-  const sent = await ask(this, "send", {
+  const sent = await ask(context, "send", {
     client_id: CLIENT,
     idempotency_key: key,
     sender_repo: LOCAL_SENDER,
@@ -47,11 +87,10 @@ const send: Verb<SendFlags, string[]> = async function (flags, ...words) {
   }).catch((error) => {
     throw withKey(error, key);
   });
-  if (flags.json) return this.out(JSON.stringify(sent));
-  this.out(sent.message_id);
-  if (sent.deduplicated) this.err("tamq: sent before with this key; nothing new was sent");
-};
-export default send;
+  if (flags.json) return context.out(JSON.stringify(sent));
+  context.out(sent.message_id);
+  if (sent.deduplicated) context.err("tamq: sent before with this key; nothing new was sent");
+}
 
 const givenTwice = () =>
   usageError("the text is given twice, as an argument and by --file", "leave one out");

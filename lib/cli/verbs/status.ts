@@ -1,7 +1,9 @@
 /** `tamq status` (L-06). */
+import type { ColorFlag } from "../colour.ts";
 import type { Verb } from "../command.ts";
 import { EXIT } from "../exit_codes.ts";
-import { endpointTable, table } from "../render.ts";
+import { type Cell, lookOf, table } from "../layout.ts";
+import { endpointTable } from "../render.ts";
 import { quoteWord } from "../words.ts";
 import { ask, type JsonFlag } from "./service.ts";
 
@@ -9,7 +11,7 @@ type Pair = { readonly sender_repo: string; readonly target_repo: string };
 const route = (pair: Pair) => `${pair.sender_repo} → ${pair.target_repo}`;
 const words = (pair: Pair) => [pair.sender_repo, pair.target_repo].map(quoteWord).join(" ");
 
-const status: Verb<JsonFlag> = async function ({ json }) {
+const status: Verb<JsonFlag & ColorFlag> = async function ({ json, color }) {
   const answer = await ask(this, "status", {});
   const parts = [
     ["service", answer.service],
@@ -24,9 +26,14 @@ const status: Verb<JsonFlag> = async function ({ json }) {
     this.out(JSON.stringify(answer));
   } else {
     // What is not looked at is neither well nor ill.
-    const health = (part: typeof parts[number][1]) =>
-      part.detail.startsWith("not observed") ? "-" : part.ok ? "ok" : "NOT OK";
-    this.out(table(parts.map(([name, part]) => [name, health(part), part.detail])));
+    const look = lookOf(this, { color });
+    const health = (part: typeof parts[number][1]): Cell =>
+      part.detail.startsWith("not observed")
+        ? "-"
+        : part.ok
+        ? { text: "ok", style: "green" }
+        : { text: "NOT OK", style: "red" };
+    this.out(table(parts.map(([name, part]) => [name, health(part), part.detail]), look));
     const { service, sqlite, gita, queue } = answer;
     const states = Object.entries(queue.states).map(([state, n]) => `${n} ${state}`).join(", ");
     this.out("");
@@ -37,7 +44,7 @@ const status: Verb<JsonFlag> = async function ({ json }) {
       ["database", `${sqlite.path} (schema ${sqlite.schema})`],
       ["registry", `${gita.path} (${gita.repositories} repositories)`],
       ["messages", states === "" ? "none" : states],
-    ]));
+    ], look));
     const { blocked, held, paused_at } = answer.controls;
     const control = [
       ...paused_at === null ? [] : [["paused", "all deliveries", "tamq resume"]],
@@ -54,11 +61,11 @@ const status: Verb<JsonFlag> = async function ({ json }) {
     ];
     if (control.length > 0) {
       this.out("");
-      this.out(table([["HELD BACK", "WHAT", "TO LET IT GO"], ...control]));
+      this.out(table([["HELD BACK", "WHAT", "TO LET IT GO"], ...control], look, { header: true }));
     }
     if (answer.endpoints.length > 0) {
       this.out("");
-      this.out(endpointTable(answer.endpoints, this.clock.now()));
+      this.out(endpointTable(answer.endpoints, this.clock.now(), look));
     }
   }
   // The hub is another program's; messages do not need it.

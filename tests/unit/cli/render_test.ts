@@ -60,7 +60,7 @@ Deno.test("[C-01] of a long text the history shows the beginning and how much is
     "  │ line 11",
     "  ┆ 28 lines more: tamq message m1",
   ]);
-  assert.equal(messageEntry(message({ body: lines }), NOW, true).split("\n").length, 41);
+  assert.equal(messageEntry(message({ body: lines }), NOW, { full: true }).split("\n").length, 41);
   const long = messageEntry(message({ body: "x".repeat(1499) + "🙂y" }), NOW);
   assert.match(long, /\n {2}│ x{1499}\n {2}┆ 3 characters more: tamq message m1$/);
   const forged = messageEntry(message({ body: "a\n  ┆ 9 lines more" }), NOW);
