@@ -45,6 +45,8 @@ export interface AdapterOptions {
   readonly clock?: Clock;
   /** For one operation, milliseconds. */
   readonly timeoutMs?: number;
+  /** Cuts what is under way; the same lease id may be sent again. */
+  readonly signal?: AbortSignal;
   readonly orwell?: Orwell;
 }
 
@@ -62,6 +64,7 @@ export class CoordinationEngineAdapter {
     return await callService(this.#options.socket(), op, request, {
       clock: this.#clock,
       timeoutMs: this.#options.timeoutMs,
+      signal: this.#options.signal,
       ...options,
     });
   };

@@ -150,10 +150,13 @@ async function build(
     rules,
     settings: coordination,
   });
+  const cut = new AbortController();
+  const { signal } = cut;
   const adapter = new CoordinationEngineAdapter({
     socket: () => findSocket(settings),
     clock,
     orwell,
+    signal,
   });
   const endpoints = new Endpoints({ store, registry, processes, receipts, clock, random, log });
   const callers = new Callers({
@@ -162,7 +165,7 @@ async function build(
     isBroker: options.isBroker,
   });
   const hub = () => observer.client;
-  const projector = new Projector({ store, hub, clock, log });
+  const projector = new Projector({ store, hub, clock, log, signal });
   const loop = new Loop({
     clock,
     steady,
@@ -187,6 +190,7 @@ async function build(
         rules,
         settings: coordination,
         coordEndpoint: (id) => endpoints.idOf(id),
+        signal,
         // Loaded with the first prompt: 100 ms and 20 MB that an idle engine does not need.
         holdsSecret: async (text) => (await import("./secrets.ts")).holdsSecret(text),
       }),
@@ -245,10 +249,25 @@ async function build(
     { name: "stop deciding", run: () => loop.stop() },
     { name: "finish requests", run: () => server.drained(settings.graceMs / 2) },
     { name: "close the socket", run: () => server.stop() },
+    {
+      name: "lose patience soon",
+      // Whoever does not answer must not use up the time of the other steps; a wake that is cut is
+      // found again under its lease.
+      run: () => {
+        clock.after(PATIENCE_MS, () => cut.abort(shuttingDown()));
+      },
+    },
   );
   server.start();
   loop.start();
   observer.start();
+}
+
+/** At the end, for what service and hub are being asked. */
+const PATIENCE_MS = 1000;
+
+function shuttingDown(): TamqError {
+  return new TamqError("UNAVAILABLE", "shutting_down", "the engine is shutting down");
 }
 
 /** One engine a state directory (L-02). */

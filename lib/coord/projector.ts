@@ -17,6 +17,8 @@ export interface ProjectorOptions {
   readonly hub: () => StateHubClient | undefined;
   readonly clock: Pick<Clock, "now">;
   readonly log: Log;
+  /** Cuts what is being published; it is published again. */
+  readonly signal?: AbortSignal;
 }
 
 const BATCH = 100;
@@ -56,19 +58,23 @@ export class Projector {
 
   /** True when there may be more. */
   async #batch(): Promise<boolean> {
-    const { store, clock, hub, log } = this.#o;
+    const { store, clock, hub, log, signal } = this.#o;
     const client = hub();
     if (client === undefined) return false;
     const receipts = store.journal.unpublishedReceipts(BATCH);
     for (const { seq, item } of receipts) {
-      await this.#publish(() => client.call("publishReceipt", { body: item }), log, "receipt");
+      await this.#publish(
+        () => client.call("publishReceipt", { body: item, signal }),
+        log,
+        "receipt",
+      );
       probe("coord.published", item);
       await store.commit(() => store.journal.receiptPublished(seq, clock.now()));
       if (this.#stopped) return false;
     }
     const checkpoints = store.journal.unpublishedCheckpoints(BATCH);
     for (const { seq, item } of checkpoints) {
-      await this.#publish(() => publishCheckpoint(client, item), log, "checkpoint");
+      await this.#publish(() => publishCheckpoint(client, item, signal), log, "checkpoint");
       await store.commit(() => store.journal.checkpointPublished(seq, clock.now()));
       if (this.#stopped) return false;
     }
@@ -88,7 +94,11 @@ export class Projector {
   }
 }
 
-async function publishCheckpoint(client: StateHubClient, row: CheckpointRow): Promise<void> {
+async function publishCheckpoint(
+  client: StateHubClient,
+  row: CheckpointRow,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   const { files_changed, ...rest } = JSON.parse(row.record) as Checkpoint;
   const body = {
     ...rest,
@@ -97,10 +107,10 @@ async function publishCheckpoint(client: StateHubClient, row: CheckpointRow): Pr
     idempotency_key: row.checkpointId,
   };
   try {
-    await client.call("createCheckpoint", { body });
+    await client.call("createCheckpoint", { body, signal });
   } catch (error) {
     if (!(error instanceof TamqError) || error.reason !== "unknown_task") throw error;
     const { task_id: _, ...without } = body;
-    await client.call("createCheckpoint", { body: without });
+    await client.call("createCheckpoint", { body: without, signal });
   }
 }

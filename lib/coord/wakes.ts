@@ -23,6 +23,8 @@ export interface WakesOptions {
   readonly holdsSecret: (text: string) => Promise<boolean>;
   /** The identity of a live endpoint (K-09). */
   readonly coordEndpoint: (endpointId: string) => string | undefined;
+  /** Cuts what the hub is being asked. */
+  readonly signal?: AbortSignal;
 }
 
 export interface Draft {
@@ -80,6 +82,7 @@ export class Wakes {
   async #read(
     row: TriggerRow,
   ): Promise<{ subject: Subject; work: Work; checkpoint?: Checkpoint } | undefined> {
+    const { signal } = this.#o;
     const hub = this.#o.hub();
     if (hub === undefined) {
       throw new TamqError("UNAVAILABLE", "hub_unreachable", "the State Hub cannot be reached");
@@ -87,7 +90,10 @@ export class Wakes {
     try {
       switch (row.source) {
         case "task": {
-          const { value } = await hub.call("getTask", { params: { task_id: row.sourceId } });
+          const { value } = await hub.call("getTask", {
+            params: { task_id: row.sourceId },
+            signal,
+          });
           const id = value.task_id;
           return {
             subject: taskSubject(value),
@@ -101,7 +107,7 @@ export class Wakes {
         }
         case "workplan": {
           const params = { workplan_id: row.sourceId };
-          const { value } = await hub.call("getWorkplan", { params });
+          const { value } = await hub.call("getWorkplan", { params, signal });
           return {
             subject: planSubject(value),
             work: {
@@ -114,7 +120,7 @@ export class Wakes {
         }
         case "message": {
           const params = { message_id: row.sourceId };
-          const { value } = await hub.call("getMessage", { params });
+          const { value } = await hub.call("getMessage", { params, signal });
           return {
             subject: messageSubject(value),
             work: {
@@ -136,14 +142,15 @@ export class Wakes {
 
   /** A checkpoint that somebody else published: found by its repository, newest first. */
   async #readCheckpoint(hub: StateHubClient, row: TriggerRow) {
+    const { signal } = this.#o;
     const query = { repo: row.targetRepo, limit: 500 };
-    const { items } = (await hub.call("listCheckpoints", { query })).value;
+    const { items } = (await hub.call("listCheckpoints", { query, signal })).value;
     const found = items.find((one) => one.checkpoint_id === row.sourceId);
     if (found === undefined) return undefined;
     const id = found.task_id;
     const task = id === undefined
       ? undefined
-      : (await hub.call("getTask", { params: { task_id: id } })).value;
+      : (await hub.call("getTask", { params: { task_id: id }, signal })).value;
     const { checkpoint_id: _, repo: __, ...checkpoint } = found;
     return {
       subject: checkpointSubject(found, task),

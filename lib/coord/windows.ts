@@ -42,15 +42,19 @@ export class Callers {
     this.#known = known;
   }
 
-  /** The window that the peer is in. Throws `not_in_window` and `not_attached`. */
+  /**
+   * The window that the peer is in. Throws `not_in_window`; `not_attached` and `windows_unknown` when
+   * it may be in one all the same.
+   */
   async windowOf(peer: Peer): Promise<CallerWindow> {
     const pids = peer.ancestry?.() ?? this.#o.processes.ancestry(peer.pid);
     const known = this.#find(pids);
     if (known !== undefined) return known;
+    let silent: unknown;
     try {
       this.remember(await this.#o.endpoints());
-    } catch {
-      // What was known before still holds.
+    } catch (error) {
+      silent = error; // what was known before still holds
     }
     const found = this.#find(pids);
     if (found !== undefined) return found;
@@ -60,6 +64,14 @@ export class Callers {
         "not_attached",
         "the window that this comes from is not attached to the message service",
         { hint: "try again in a moment" },
+      );
+    }
+    if (silent !== undefined) {
+      throw new TamqError(
+        "UNAVAILABLE",
+        "windows_unknown",
+        "the message service does not answer, so it is not known which window this comes from",
+        { hint: "try again in a moment", cause: silent },
       );
     }
     throw new TamqError(

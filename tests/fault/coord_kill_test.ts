@@ -1,129 +1,71 @@
 /**
- * Engine and message service are killed at random moments while work flows through both: at the end
- * no ready task is forgotten, no lease has two messages, none is shown twice, no gate was passed.
+ * Engine, message service and State Hub are killed at random moments while work flows through them,
+ * and the engine is asked to end in the middle of a wake.
  */
-import assert from "node:assert/strict";
 import { pause, systemClock } from "../../lib/base/clock.ts";
-import { call } from "../../lib/client.ts";
-import { callEngine } from "../../lib/coord/client.ts";
-import { StateHubClient } from "../../lib/coord/statehub_client.ts";
-import { EngineProcess } from "../helpers/engine.ts";
-import { HubProcess } from "../helpers/hub.ts";
+import { CoordProcesses } from "../helpers/coord_processes.ts";
 import { faultCount, Seeded } from "../helpers/seeded.ts";
-import { ServiceProcess, settingsIn, textLines } from "../helpers/service.ts";
-import { withTempDir } from "../helpers/temp.ts";
+import { SocketRelay } from "../helpers/socket_relay.ts";
+import assert from "node:assert/strict";
 
-const ROOT = new URL("../../", import.meta.url).pathname;
-const KILLS = faultCount("COORD_KILLS", 30);
-const REPOS = JSON.stringify({ alpha: "/repos/alpha" });
-const CONFIG = `[coordination]
-statehub_poll_interval_seconds = 1
-wake_ack_timeout_seconds = 4
-lease_renew_interval_seconds = 1
-lease_seconds = 6
-retry_backoff_seconds = [0.05]
-max_attempts = 9
-`;
+const KILLS = faultCount("COORD_KILLS", 100);
 
-Deno.test(`[K-06][K-08][T-19][T-21] ${KILLS} kills of engine and service while tasks flow: one message a lease, none shown twice, no ready task forgotten, no gated one woken`, async () => {
-  await withTempDir(async (dir) => {
-    Deno.mkdirSync(`${dir}/run`, { mode: 0o700 });
-    Deno.mkdirSync(`${dir}/config/tamq`, { recursive: true });
-    Deno.writeTextFileSync(`${dir}/config/tamq/config.toml`, CONFIG);
-    const settings = await settingsIn(dir);
+Deno.test(`[K-06][K-08][K-19][T-19][T-21] ${KILLS} kills of engine, service and hub while tasks flow: one message a lease, none shown twice, no ready task forgotten, no gated one woken`, async () => {
+  await CoordProcesses.run(async (world) => {
     const random = new Seeded();
-    await using hubProcess = await HubProcess.start(dir);
-    using hub = new StateHubClient({ address: { unix: hubProcess.hub.socket } });
-    const env = {
-      TEST_REPOS: REPOS,
-      STATEHUB_API_BASE: `unix:${hubProcess.hub.socket}`,
-    };
-    let service = await ServiceProcess.start(settings, { env });
-    let engine = await EngineProcess.start(settings, env);
-
-    const task = (task_id: string, more: Record<string, unknown> = {}) =>
-      hub.call("createTask", {
-        body: { task_id, title: task_id, repo: "alpha", status: "ready", ...more },
-      });
-    for (let i = 0; i < 3; i++) await task(`gated${i}`, { required_actions: ["destructive"] });
-    let made = 0;
-    const open = new Set<string>();
-    const more = async () => {
-      const id = `task${made++}`;
-      open.add(id);
-      await task(id, made > 1 && made % 2 === 0 ? { dependencies: [`task${made - 2}`] } : {});
-    };
-    for (let i = 0; i < 6; i++) await more();
-
-    const shown = new Map<string, number>();
-    let lost = 0;
-    const child = new Deno.Command(Deno.execPath(), {
-      args: [
-        "run",
-        "-A",
-        "--no-check",
-        "--quiet",
-        "--frozen",
-        `--config=${ROOT}deno.json`,
-        `${ROOT}tests/helpers/coord_window_entry.ts`,
-        settings.socket,
-        settings.coordSocket,
-        hubProcess.hub.socket,
-      ],
-      stdin: "null",
-      stdout: "piped",
-    }).spawn();
-    const worker = (async () => {
-      for await (const line of textLines(child.stdout)) {
-        const said = JSON.parse(line) as { shown?: string; done?: string; lost?: string };
-        if (said.shown) shown.set(said.shown, (shown.get(said.shown) ?? 0) + 1);
-        if (said.done) open.delete(said.done);
-        if (said.lost) lost++;
-      }
-    })();
-
+    await world.gated(3);
+    for (let i = 0; i < 6; i++) await world.more();
     for (let kill = 0; kill < KILLS; kill++) {
       await pause(systemClock, random.below(250));
-      if (open.size < 6) await more();
-      if (random.below(3) > 0) {
-        engine.kill();
-        await engine.ended();
-        engine = await EngineProcess.start(settings, env);
-      } else {
-        service.kill();
-        await service.ended();
-        service = await ServiceProcess.start(settings, { env });
-      }
+      if (world.open.size < 6) await world.more();
+      await world.kill(random.pick(["engine", "engine", "service", "hub"] as const));
     }
-    const end = systemClock.monotonic() + 30_000;
-    while (open.size > 0) {
-      if (systemClock.monotonic() > end) {
-        const { triggers } = await callEngine(settings.coordSocket, "triggers", {});
-        const { leases } = await callEngine(settings.coordSocket, "leases", {});
-        assert.fail(JSON.stringify([[...open], triggers, leases, engine.log.slice(-8)], null, 1));
-      }
-      await pause(systemClock, 20);
-    }
-
-    const { leases } = await callEngine(settings.coordSocket, "leases", { all: true, limit: 1000 });
-    const { messages } = await call(settings.socket, "history", { limit: 1000 });
-    const keys = messages.map((message) => message.idempotency_key);
-    assert.equal(new Set(keys).size, keys.length, "one message a lease");
-    const known = new Set((leases as { lease_id: string }[]).map((lease) => lease.lease_id));
-    for (const key of keys) assert.ok(known.has(key), "every message has its lease");
-    for (const [lease, times] of shown) assert.equal(times, 1, `${lease} shown ${times} times`);
-    assert.ok(!messages.some((message) => message.body.includes("gated")));
-    const { triggers } = await callEngine(settings.coordSocket, "triggers", { state: "gated" });
-    assert.equal((triggers as unknown[]).length, 3);
+    const { wakes } = await world.audit();
     console.log(
-      `    seed ${random.seed}: ${made} tasks, ${messages.length} wakes, ${lost} leases lost before their word`,
+      `    seed ${random.seed}: ${world.made} tasks, ${wakes} wakes, ${world.lost} leases lost before their word`,
     );
-    child.kill("SIGKILL");
-    await child.status;
-    await worker;
-    service.kill("SIGTERM");
-    await service.ended();
-    engine.kill("SIGTERM");
-    assert.equal((await engine.ended()).code, 0);
   });
+});
+
+Deno.test("[K-06][K-21][L-03] SIGTERM in the middle of a wake, before and after the service has it: the engine ends in order; the next one finishes that wake under the same lease", async () => {
+  let relay: SocketRelay | undefined;
+  try {
+    await CoordProcesses.run(async (world) => {
+      await world.gated(1);
+      /** Asks the engine to end while that request of it is held. */
+      const interrupt = async (
+        op: string,
+        place: "before" | "after",
+        begin: () => Promise<void>,
+      ) => {
+        const held = relay!.hold(op, place);
+        await begin();
+        await held.caught;
+        const asked = systemClock.monotonic();
+        world.engine.kill("SIGTERM");
+        const { code } = await world.engine.ended();
+        const ms = systemClock.monotonic() - asked;
+        const log = world.engine.log.join("\n");
+        assert.equal(code, 0, log);
+        assert.match(log, /"engine\.stopped".*"clean":true/, `${place} ${op}: ${log.slice(-600)}`);
+        assert.ok(ms < 5000, `${place} ${op}: ${ms} ms, half of the grace period`);
+        held.release();
+      };
+      for (const place of ["before", "after"] as const) {
+        await interrupt("send", place, async () => void await world.more());
+        // Whether the message was admitted is asked for by its key; if it was, its worker may be
+        // faster, and say that it has it.
+        if (place === "before") await interrupt("history", place, () => world.startEngine());
+        await interrupt("endpoints", place, () => world.startEngine());
+        await world.startEngine();
+        await world.settle();
+        assert.equal(world.shown.size, place === "before" ? 1 : 2);
+      }
+    }, (dir) => {
+      relay = new SocketRelay(`${dir}/run/relay.sock`, `${dir}/run/tamq.sock`);
+      return { serviceSocket: relay.path };
+    });
+  } finally {
+    await relay?.close();
+  }
 });
