@@ -28,6 +28,8 @@ export interface Attached {
   /** False once removed or replaced; nothing is delivered to it any more. */
   live: boolean;
   gate: Gate;
+  /** What it shows is being recorded, as its broker says (B-15). */
+  recording: boolean;
   /** The delivery that its broker has not settled yet; at most one (T-25). */
   outstanding: Outstanding | undefined;
   /** A lease for it is being made durable. */
@@ -82,6 +84,7 @@ export class Attachments {
       port,
       live: true,
       gate: { open: false, reason: null, since },
+      recording: window.recording === true,
       outstanding: undefined,
       claiming: false,
       silent: false,

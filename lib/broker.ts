@@ -31,6 +31,7 @@ import { Spool } from "./pty/spool.ts";
 import { OuterTerminal } from "./pty/terminal.ts";
 import { WorkerWindow } from "./pty/window.ts";
 import type { AgentSide } from "./pty/window_options.ts";
+import { type RecordWish, WindowRecording } from "./window_recording.ts";
 
 export interface BrokerOptions {
   readonly repo: string;
@@ -52,6 +53,8 @@ export interface BrokerOptions {
   readonly bare?: boolean;
   /** Profile to use whatever the command is called. */
   readonly profile?: string;
+  /** What its terminal shows is recorded (B-15). */
+  readonly record?: RecordWish;
   readonly registry: Registry;
   /** Descriptors of the outer terminal, for tests; standard input and output. */
   readonly terminal?: { readonly stdin: number; readonly stdout: number };
@@ -96,13 +99,22 @@ export async function runBroker(options: BrokerOptions): Promise<number> {
         ...(terminal.settings === undefined ? {} : { termios: terminal.settings.withUtf8() }),
       });
       const stopCollecting = collectOrphans(session.pid);
+      const recording = new WindowRecording({
+        wish: options.record,
+        repo: options.repo,
+        settings: options.settings,
+        size: terminal.size,
+        env: Deno.env.get,
+        clock,
+      });
       try {
         const running = { ...options, command: launch.argv };
         return options.service
-          ? await runMessaging(running, session, terminal, clock, log, profile, agent)
-          : await runPlain(options, session, terminal, clock, log);
+          ? await runMessaging(running, session, terminal, clock, log, profile, agent, recording)
+          : await runPlain(options, session, terminal, clock, log, recording);
       } finally {
         stopCollecting();
+        await recording.close();
         session.close();
       }
     } finally {
@@ -131,13 +143,15 @@ async function runPlain(
   terminal: OuterTerminal,
   clock: Clock,
   log: Log,
+  recording: WindowRecording,
 ): Promise<number> {
   const hooks: RelayHooks = { output() {}, input: (chunk) => chunk, inputRelayed() {} };
-  const relay = new Relay({ session, terminal, hooks, clock, log, onDegraded() {} });
+  const tap = recording.tap(session.master);
+  const relay = new Relay({ session, terminal, hooks, ...tap, clock, log, onDegraded() {} });
   const warning = "tamq: messaging is off in this window (--no-service)";
-  new Notices({ pane: options.tmux.pane_id, log, repo: options.repo }).show(
-    "messaging is off (--no-service)",
-  );
+  const notices = new Notices({ pane: options.tmux.pane_id, log, repo: options.repo });
+  notices.show("messaging is off (--no-service)");
+  recording.attend((trouble) => notices.show(trouble));
   void relay.sendTerminal(new TextEncoder().encode(warning + "\r\n"), FLUSH_MS);
   return await relayUntilExit(relay);
 }
@@ -150,6 +164,7 @@ async function runMessaging(
   log: Log,
   profile: Profile,
   agent: AgentSide | undefined,
+  recording: WindowRecording,
 ): Promise<number> {
   const { repo, path, command, mode, tmux, settings, registry } = options;
   const instance = newToken(systemRandom);
@@ -196,6 +211,7 @@ async function runMessaging(
     session,
     terminal,
     hooks: window,
+    ...recording.tap(session.master),
     clock,
     log,
     onDegraded: (error) => {
@@ -215,6 +231,7 @@ async function runMessaging(
       tmux,
       instance,
       worker_pid: session.pid,
+      ...(recording.active ? { recording: true } : {}),
     },
     gate: () => window.gate.state,
     deliver: async (frame) => {
@@ -226,6 +243,10 @@ async function runMessaging(
     onRefused: (error) => notice(`this window gets no messages: ${error.message}`),
     clock,
     log,
+  });
+  recording.attend((trouble) => {
+    notice(trouble);
+    link.recordingEnded();
   });
   try {
     return await relayUntilExit(relay);

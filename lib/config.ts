@@ -22,6 +22,7 @@ export interface Settings {
   readonly database: string;
   readonly logFile: string;
   readonly spoolDir: string;
+  readonly recordingsDir: string;
   readonly socket: string;
   /** True when file or environment name the socket; then no other one is ever looked for. */
   readonly socketExplicit: boolean;
@@ -142,6 +143,7 @@ export async function loadSettings(
     database: `${stateDir}/tamq.sqlite3`,
     logFile: `${stateDir}/tamq.log`,
     spoolDir: `${stateDir}/spool`,
+    recordingsDir: `${stateDir}/recordings`,
     socket: absolute("socket", explicit ?? `${runtimeDir}/tamq.sock`),
     socketExplicit: explicit !== undefined,
     policyProfile: get("TAMQ_POLICY_PROFILE") ?? file?.policy_profile ?? file?.policy?.profile ??

@@ -80,6 +80,7 @@ export class WindowStreams {
       windowId: fields.tmux.window_id,
       session: fields.tmux.session_id ?? fields.tmux.session,
       attachedAt: clock.now(),
+      ...(fields.recording === undefined ? {} : { recording: fields.recording }),
     };
     const port = new StreamPort();
     const attached = await queue.attach(window, port, {
@@ -121,6 +122,7 @@ export class WindowStreams {
         const frame = parseBrokerFrame(json, newerMinor);
         if (frame === undefined) continue;
         if (frame.type === "gate") this.#setGate(attached, frame.open, frame.reason);
+        else if (frame.type === "recording") attached.recording = frame.on;
         else {
           const { type: _, ...settlement } = frame;
           port.hold();
@@ -162,7 +164,7 @@ export class WindowStreams {
   /** Live endpoints with their windows, as the `endpoints` operation tells them. */
   endpoints(): WireEndpoint[] {
     const found = new Map<number, WireEndpoint>();
-    for (const { window, gate } of this.#options.attachments.all()) {
+    for (const { window, gate, recording } of this.#options.attachments.all()) {
       let endpoint = found.get(window.endpointRef);
       if (endpoint === undefined) {
         const facts = this.#facts.get(window.endpointRef);
@@ -183,6 +185,7 @@ export class WindowStreams {
         command: [...window.command],
         mode: window.mode,
         gate: { open: gate.open, reason: gate.reason },
+        ...(recording ? { recording } : {}),
         broker_pid: window.broker.pid,
         window_id: window.windowId,
         attached_at: rfc3339(window.attachedAt),

@@ -20,6 +20,11 @@ const launch = {
   profile: text("NAME", "Profile of CMD; by default its name decides (see tamq profile list)"),
 } as const;
 
+const recorded = {
+  record: flag("Record what the terminal shows (see tamq record)"),
+  recordInput: flag("Record what is typed as well; passwords only if the program shows them"),
+} as const;
+
 export const start = command<StartFlags, string[]>({
   brief: "Open one tmux window per repository and run a command in each",
   details:
@@ -33,11 +38,14 @@ reused, and shown when standard input is a terminal.
 An agent that a profile knows is started with the flags that its terminal needs to be read; they are
 printed, and --bare leaves them out.
 
+--record writes everything that a window shows to a file of yours alone (0600), up to 64 MiB a
+window: source code, secrets that a program prints, messages. "tamq record" lists and plays them.
+
 CMD is split into words as a shell would, and runs without one: for pipes, variables and the like
 write --command "sh -c '...'".`,
   usage: [
     "--command CMD [--mode trigger|draft|hold] [--profile NAME] [--bare]\n" +
-    "             [--tmux-socket NAME] [--no-service] REPO...",
+    "             [--record] [--record-input] [--tmux-socket NAME] [--no-service] REPO...",
   ],
   examples: [
     { run: "tamq --command claude alpha beta", does: "two windows, an agent in each" },
@@ -51,6 +59,7 @@ write --command "sh -c '...'".`,
       tmuxSocket: text("NAME", "Name of the tmux server (tmux -L); by default $TMUX, else default"),
       noService: flag("Open terminals only, without messages"),
       ...launch,
+      ...recorded,
     },
     aliases: { c: "command" },
     positional: { kind: "array", parameter: repoArgument, minimum: 1 },
@@ -60,7 +69,10 @@ write --command "sh -c '...'".`,
 
 export const broker = command<BrokerFlags, string[]>({
   brief: "Run a command in this tmux pane under a broker (what `start` puts into each window)",
-  usage: ["--repo REPO --cwd PATH --mode MODE [--no-service] [--bare] [--profile NAME] -- CMD..."],
+  usage: [
+    "--repo REPO --cwd PATH --mode MODE [--no-service] [--bare] [--profile NAME]\n" +
+    "              [--record] [--record-input] -- CMD...",
+  ],
   examples: [
     { run: "tamq broker --repo alpha --cwd /src/alpha --mode trigger -- cat", does: "by hand" },
   ],
@@ -71,6 +83,7 @@ export const broker = command<BrokerFlags, string[]>({
       mode,
       noService: flag("Without messages"),
       ...launch,
+      ...recorded,
     },
     positional: {
       kind: "array",

@@ -37,6 +37,7 @@ export const IMPLEMENTATIONS = {
   "cli/verbs/ping": () => import("./verbs/ping.ts"),
   "cli/verbs/profile": () => import("./verbs/profile.ts"),
   "cli/verbs/purge": () => import("./verbs/purge.ts"),
+  "cli/verbs/record": () => import("./verbs/record.ts"),
   "cli/verbs/release": () => import("./verbs/release.ts"),
   "cli/verbs/replay": () => import("./verbs/replay.ts"),
   "cli/verbs/resume": () => import("./verbs/resume.ts"),

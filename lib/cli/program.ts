@@ -12,13 +12,14 @@ import { hub } from "./commands_hub.ts";
 import * as look from "./commands_look.ts";
 import * as messages from "./commands_messages.ts";
 import { profile } from "./commands_profile.ts";
+import { record } from "./commands_record.ts";
 import * as service from "./commands_service.ts";
 import { service as unit } from "./commands_unit.ts";
 import * as windows from "./commands_windows.ts";
 
 /** The groups of the overview, in its order. */
 export const GROUPS: readonly (readonly [string, readonly string[]])[] = [
-  ["Windows", ["start", "who", "endpoints", "profile"]],
+  ["Windows", ["start", "who", "endpoints", "profile", "record"]],
   ["Messages", ["send", "inbox", "history", "message", "show", "ack", "retry", "cancel"]],
   ["Control", ["allow", "unblock", "pause", "resume", "release"]],
   ["History", ["export", "replay", "purge"]],
@@ -87,6 +88,7 @@ export const FAMILIES: Readonly<Record<string, Family>> = Object.assign(Object.c
   coord,
   hub,
   profile,
+  record,
   service: unit,
 });
 

@@ -170,7 +170,8 @@ export function endpointTable(
       endpoint.endpoint_id,
       `${endpoint.tmux_session} ${window.window_id}`,
       {
-        text: window.gate.open ? "ready" : `waiting: ${window.gate.reason ?? "unknown"}`,
+        text: (window.gate.open ? "ready" : `waiting: ${window.gate.reason ?? "unknown"}`) +
+          (window.recording ? ", RECORDED" : ""),
         style: window.gate.open ? "green" as const : "yellow" as const,
       },
       relativeTime(window.attached_at, now),

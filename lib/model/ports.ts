@@ -68,6 +68,8 @@ export interface Window {
   /** Id of the tmux session it was opened in: what one session holds was opened together (B-18). */
   readonly session?: string;
   readonly attachedAt: number;
+  /** It was recorded when it attached (B-15). */
+  readonly recording?: boolean;
 }
 
 /** Hands one delivery to a window's broker; the answer comes later as a settlement. */

@@ -66,6 +66,8 @@ export const attachment = z.strictObject({
   command: z.array(z.string()),
   mode: z.enum(MODES),
   gate: z.strictObject({ open: z.boolean(), reason: z.nullable(z.string()) }),
+  /** What it shows is being written to a file (B-15); absent: it is not. */
+  recording: z.optional(z.boolean()),
   broker_pid: pid,
   window_id: z.string(),
   attached_at: time,
@@ -311,6 +313,8 @@ export const attachFields = {
    * of this broker with any other token never reached it and is released at once.
    */
   in_progress: z.optional(z.nullable(short)),
+  /** What the window shows is recorded (B-15). */
+  recording: z.optional(z.boolean()),
 };
 
 export const attachResult = z.strictObject({
@@ -342,6 +346,8 @@ export const brokerFrame = z.discriminatedUnion("type", [
     reason: z.optional(z.string().check(z.maxLength(256))),
   }),
   z.strictObject({ type: z.literal("settle"), ...settlement.shape }),
+  /** The recording of the window ended by itself. */
+  z.strictObject({ type: z.literal("recording"), on: z.boolean() }),
 ]);
 export type BrokerFrame = z.infer<typeof brokerFrame>;
 

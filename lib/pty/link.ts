@@ -36,6 +36,7 @@ const CLOSE_MS = 500;
 export class Link {
   readonly #o: LinkOptions;
   readonly #stop = new AbortController();
+  #request: AttachRequest;
   #stream: Stream | undefined;
   #outstanding: Settlement | undefined;
   #token: string | undefined;
@@ -46,6 +47,7 @@ export class Link {
 
   constructor(options: LinkOptions) {
     this.#o = options;
+    this.#request = options.request;
     this.#running = this.#run();
   }
 
@@ -57,6 +59,14 @@ export class Link {
   gateChanged(state: GateState): void {
     const reason = state.reason === undefined ? {} : { reason: state.reason };
     this.#send({ type: "gate", open: state.open, ...reason });
+  }
+
+  /** The window is no longer recorded: later attachments do not say so, and this one is told. */
+  recordingEnded(): void {
+    if (this.#request.recording === undefined) return;
+    const { recording: _, ...request } = this.#request;
+    this.#request = request;
+    this.#send({ type: "recording", on: false });
   }
 
   /** Ends it, after the attempt under way. */
@@ -95,7 +105,7 @@ export class Link {
   async #connection(): Promise<void> {
     const carried = this.#outstanding;
     const request = {
-      ...this.#o.request,
+      ...this.#request,
       in_progress: this.#inProgress,
       ...(carried === undefined ? {} : { outstanding: carried }),
     };

@@ -38,10 +38,21 @@ export interface RelayHooks {
   resized?(size: TerminalSize): void;
 }
 
+/** Gets what went either way, in its order, behind the relay. Bytes are valid during the call only. */
+export interface Tap {
+  /** For the outer terminal: the worker's output, and what the broker displays. */
+  output(bytes: Uint8Array): void;
+  /** From the operator, as typed. */
+  input(bytes: Uint8Array): void;
+  resized(size: TerminalSize): void;
+}
+
 export interface RelayOptions {
   readonly session: Session;
   readonly terminal: OuterTerminal;
   readonly hooks: RelayHooks;
+  /** One that throws is left out from then on; nothing else changes. */
+  readonly tap?: Tap;
   readonly clock: Clock;
   readonly log: Log;
   readonly onDegraded: (error: unknown) => void;
@@ -75,11 +86,13 @@ export class Relay {
   #masterOpen = true;
   #inputOpen = true;
   #degraded = false;
+  #tap: Tap | undefined;
   #ending = false;
   #cancelKill = () => {};
 
   constructor(options: RelayOptions) {
     this.#o = options;
+    this.#tap = options.tap;
     this.#toWorker = new WriteQueue(options.session.master, options.clock);
     this.#toTerminal = new WriteQueue(options.terminal.output, options.clock);
   }
@@ -125,6 +138,7 @@ export class Relay {
   /** Queues bytes for the outer terminal, between two chunks of the worker's output. */
   async sendTerminal(bytes: Uint8Array<ArrayBuffer>, ms: number) {
     const sent = this.#toTerminal.send(bytes, ms);
+    this.#tell((tap) => tap.output(bytes));
     if (this.#toTerminal.pending > 0) ringBell(this.#bell);
     return await sent;
   }
@@ -134,6 +148,7 @@ export class Relay {
     const size = terminal.size;
     session.resize(size);
     this.#observe(() => hooks.resized?.(size));
+    this.#tell((tap) => tap.resized(size));
   }
 
   /** The terminal is gone or we are to stop: ends the worker's process group, in bounded time. */
@@ -192,6 +207,7 @@ export class Relay {
     const chunk = this.#chunk.subarray(0, length);
     this.#toTerminal.push(chunk);
     this.#observe(() => this.#o.hooks.output(chunk));
+    this.#tell((tap) => tap.output(chunk));
     return length;
   }
 
@@ -204,6 +220,8 @@ export class Relay {
       return;
     }
     const chunk = this.#keys.subarray(0, n);
+    // Before: the program that gets a password turns the echo on again.
+    this.#tell((tap) => tap.input(chunk));
     let pass = chunk;
     this.#observe(() => pass = this.#o.hooks.input(chunk));
     this.#toWorker.push(pass);
@@ -222,6 +240,16 @@ export class Relay {
       } catch {
         // nothing more can be done; the relay goes on
       }
+    }
+  }
+
+  #tell(work: (tap: Tap) => void): void {
+    if (this.#tap === undefined) return;
+    try {
+      work(this.#tap);
+    } catch (error) {
+      this.#tap = undefined;
+      this.#o.log.error("recording.failed", { reason: errorText(error) });
     }
   }
 

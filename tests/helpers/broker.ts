@@ -29,6 +29,7 @@ export interface TestBrokerOptions {
   names?: string[];
   terminal?: TestTerminal;
   profile?: string;
+  record?: BrokerOptions["record"];
 }
 
 /** Runs `body` with a broker of repository `alpha`; afterwards the terminal goes away and it ends. */
@@ -66,6 +67,7 @@ export async function brokerOptions(
     settings: await loadSettings((name) => env[name]),
     service: options.service ?? true,
     ...(options.profile === undefined ? {} : { profile: options.profile }),
+    ...(options.record === undefined ? {} : { record: options.record }),
     registry: registryOf(...options.names ?? ["alpha", "beta", "gamma"]),
     terminal: { stdin: terminal.slave, stdout: terminal.slave },
   };

@@ -15,6 +15,8 @@ export interface BrokerFlags {
   readonly noService?: boolean;
   readonly bare?: boolean;
   readonly profile?: string;
+  readonly record?: boolean;
+  readonly recordInput?: boolean;
 }
 
 const broker: Verb<BrokerFlags, string[]> = async function (flags, ...command) {
@@ -35,6 +37,11 @@ const broker: Verb<BrokerFlags, string[]> = async function (flags, ...command) {
     service: flags.noService !== true,
     bare: flags.bare === true,
     ...(flags.profile === undefined ? {} : { profile: flags.profile }),
+    ...(flags.recordInput
+      ? { record: "input" as const }
+      : flags.record
+      ? { record: "output" as const }
+      : {}),
     registry: gitaRegistry(this.env),
   });
 };

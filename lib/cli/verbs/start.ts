@@ -29,6 +29,8 @@ export interface StartFlags {
   readonly noService?: boolean;
   readonly bare?: boolean;
   readonly profile?: string;
+  readonly record?: boolean;
+  readonly recordInput?: boolean;
 }
 
 /** A broker loads its program, attaches and is listed within a second; ten cover a loaded machine. */
@@ -56,6 +58,10 @@ const start: Verb<StartFlags, string[]> = async function (flags, ...names) {
     this.out(`profile ${profile.name} adds: ${added} (--bare leaves it out)`);
   }
 
+  if (flags.record || flags.recordInput) {
+    const what = flags.recordInput ? "shown and typed" : "shown";
+    this.out(`what is ${what} is recorded in ${displaySafe(settings.recordingsDir)}`);
+  }
   if (flags.noService) {
     this.err("tamq: warning: --no-service: these windows neither send nor receive messages");
   } else {
@@ -117,6 +123,8 @@ async function open(
       flags.mode,
       ...flags.noService ? ["--no-service"] : [],
       ...flags.bare ? ["--bare"] : [],
+      ...flags.record ? ["--record"] : [],
+      ...flags.recordInput ? ["--record-input"] : [],
       ...flags.profile === undefined ? [] : [`--profile=${flags.profile}`],
       "--",
       ...words,
