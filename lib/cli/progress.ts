@@ -38,3 +38,8 @@ export function progress(context: CliContext, outputToTerminal: boolean): Progre
 export function grouped(count: number): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ",");
 }
+
+/** `1 message`, `1,234 messages` */
+export function countedMessages(count: number): string {
+  return `${grouped(count)} ${count === 1 ? "message" : "messages"}`;
+}

@@ -3,7 +3,7 @@ import { loadSettings } from "../../config.ts";
 import type { Verb } from "../command.ts";
 import { openExportFile } from "../export_file.ts";
 import { late } from "../late.ts";
-import { grouped, progress } from "../progress.ts";
+import { countedMessages, progress } from "../progress.ts";
 import { parseTime } from "../times.ts";
 import type { HistoryFlags } from "./history.ts";
 import { openHistory } from "./open_history.ts";
@@ -35,11 +35,11 @@ const exportVerb: Verb<ExportFlags, [string?]> = async function (flags, file = "
         await this.flush();
       } else output.write(lines);
       count += lines.length;
-      shown.show(() => `${grouped(count)} messages`);
+      shown.show(() => `${countedMessages(count)}`);
     }
     output?.finish();
     shown.end();
-    if (output !== undefined) this.err(`exported ${grouped(count)} messages to ${file}`);
+    if (output !== undefined) this.err(`exported ${countedMessages(count)} to ${file}`);
   } finally {
     shown.end();
     db.close();

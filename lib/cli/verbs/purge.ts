@@ -18,7 +18,7 @@ import type { CliContext } from "../context.ts";
 import { usageError } from "../errors.ts";
 import { openExportFile } from "../export_file.ts";
 import { late } from "../late.ts";
-import { grouped, type Progress, progress } from "../progress.ts";
+import { countedMessages, grouped, type Progress, progress } from "../progress.ts";
 import { megabytes, parseSize } from "../sizes.ts";
 import { parseTime } from "../times.ts";
 import { openHistory } from "./open_history.ts";
@@ -70,7 +70,7 @@ const purge: Verb<PurgeFlags> = async function (flags) {
   if (!flags.json) this.out(planText(request, plan));
   if (!flags.yes) {
     await this.flush();
-    const answer = await this.ask(`Purge ${grouped(plan.messages)} messages? Type yes: `);
+    const answer = await this.ask(`Purge ${countedMessages(plan.messages)}? Type yes: `);
     if (answer !== "yes") return this.out("nothing was purged");
   }
   await execute(this, settings, request, plan, flags);
@@ -147,7 +147,7 @@ async function execute(
     while (!answer.done) {
       const done = messages + answer.messages;
       const total = messages + plan.messages;
-      shown.show(() => `purged ${grouped(done)} of ${grouped(total)} messages`);
+      shown.show(() => `purged ${grouped(done)} of ${countedMessages(total)}`);
       answer = await perform({ execute: true, receipt_id: answer.receipt_id! });
     }
     receipts.push(answer.receipt_id!);
@@ -164,7 +164,7 @@ async function execute(
     context.out(JSON.stringify({ ...record, history_bytes: left, receipts }));
   } else {
     context.out(
-      `purged ${grouped(messages)} messages, about ${megabytes(bytes)}; ` +
+      `purged ${countedMessages(messages)}, about ${megabytes(bytes)}; ` +
         `the history has ${megabytes(left)} (receipt ${receipts.join(", ")})`,
     );
   }
@@ -203,11 +203,11 @@ async function exportChosen(
     for (const page of exportLines(db, {}, purgeChoice(chosen))) {
       output.write(page);
       lines += page.length;
-      shown.show(() => `exported ${grouped(lines)} messages`);
+      shown.show(() => `exported ${countedMessages(lines)}`);
     }
     output.finish(); // on disk before the first one goes
     shown.end();
-    context.err(`exported ${grouped(lines)} messages to ${displaySafe(path)}`);
+    context.err(`exported ${countedMessages(lines)} to ${displaySafe(path)}`);
   } finally {
     db.close();
   }
@@ -225,7 +225,7 @@ function planRecord(request: Request, plan: Plan) {
 
 function planText(request: Request, plan: Plan): string {
   const range = `admitted from ${plan.oldest_at} to ${plan.newest_at}`;
-  return `${grouped(plan.messages)} messages, about ${megabytes(plan.bytes)}, ${range}\n` +
+  return `${countedMessages(plan.messages)}, about ${megabytes(plan.bytes)}, ${range}\n` +
     filterText(request) + `\nthe history has ${megabytes(plan.history_bytes)}`;
 }
 
