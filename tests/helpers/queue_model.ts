@@ -14,8 +14,24 @@ export interface ModelMessage {
   reason: string | null;
   /** Not before; 0 for at once. */
   next: number;
-  lease: { expires: number; serial: number } | undefined;
+  /** Of which run of the tmux server its holder was. */
+  lease: { expires: number; serial: number; run: number } | undefined;
   ackDeadline: number | undefined;
+  /** The run of the tmux server whose window alone may have it; undefined for any. */
+  bound: number | undefined;
+  /** Wall time. */
+  readonly createdAt: number;
+  /** Nothing is left of it but its key. */
+  purged: boolean;
+}
+
+/** What to purge: each that is given chooses. */
+export interface ModelPurge {
+  readonly before?: number;
+  readonly repo?: Repo;
+  readonly state?: ModelMessage["state"];
+  /** Whatever can go. */
+  readonly all?: boolean;
 }
 
 export interface ModelWindow {
@@ -35,24 +51,47 @@ export interface ModelPolicy {
 
 export class QueueModel {
   now: number;
+  /** Runs of the tmux server so far; all windows are in the last one. */
+  run = 0;
+  /** Names of the endpoints of all runs: a pid may be given again. */
+  readonly names: string[];
   readonly messages: ModelMessage[] = [];
   readonly windows = new Map<Repo, ModelWindow>();
-  readonly quietUntil = new Map<Repo, number>();
+  /** By run and repository. */
+  readonly quietUntil = new Map<string, number>();
   /** Serial of the last delivery to each repository. */
   readonly lastSerial = new Map<Repo, number>();
   /** Indices of the messages handed over, in order. */
   readonly handed: number[] = [];
   #serial = 0;
 
-  constructor(readonly policy: ModelPolicy, now: number) {
+  constructor(readonly policy: ModelPolicy, now: number, name: string) {
     this.now = now;
+    this.names = [name];
   }
 
-  send(repo: Repo, key: number, body: string): "new" | "same" | "conflict" {
+  /** `here`: it names the endpoint of the last run. */
+  send(
+    { repo, key, body, here }: { repo: Repo; key: number; body: string; here: boolean },
+    createdAt: number,
+  ): "new" | "same" | "idempotency_conflict" | "endpoint_unavailable" {
     const known = this.messages.find((message) => message.key === key);
+    const open = this.windows.has(repo);
     if (known !== undefined) {
-      return known.repo === repo && known.body === body ? "same" : "conflict";
+      if (known.repo !== repo || known.body !== body) return "idempotency_conflict";
+      if (!here) return "same";
+      if (known.bound === undefined) return "idempotency_conflict";
+      if (open && known.bound === this.run) return "same";
+      if (!open && this.names[known.bound] === this.names[this.run]) return "same";
+      // Every run but the last has ended: the message may go where the window is now.
+      if (!open) return "endpoint_unavailable";
+      if (["pending", "awaiting_ack", "failed"].includes(known.state) && !known.purged) {
+        known.bound = this.run;
+      }
+      this.#dispatch(repo);
+      return "same";
     }
+    if (here && !open) return "endpoint_unavailable";
     this.messages.push({
       repo,
       key,
@@ -64,6 +103,9 @@ export class QueueModel {
       next: 0,
       lease: undefined,
       ackDeadline: undefined,
+      bound: here ? this.run : undefined,
+      createdAt,
+      purged: false,
     });
     this.#dispatch(repo);
     return "new";
@@ -82,7 +124,7 @@ export class QueueModel {
     const serial = this.lastSerial.get(repo)!;
     window.silent = false;
     if (window.outstanding?.serial === serial) window.outstanding = undefined;
-    const accepted = this.#end(serial, outcome, scope);
+    const accepted = this.#holds(serial) && this.#end(serial, outcome, scope);
     this.#dispatch(repo);
     return accepted;
   }
@@ -118,6 +160,22 @@ export class QueueModel {
     return true;
   }
 
+  /** How many are gone. */
+  purge({ before = -Infinity, repo, state, all = false }: ModelPurge): number {
+    const chosen = this.messages.filter((message) =>
+      !message.purged && ["injected", "acknowledged", "failed"].includes(message.state) &&
+      (all || message.createdAt < before || message.repo === repo || message.state === state)
+    );
+    for (const message of chosen) message.purged = true;
+    return chosen.length;
+  }
+
+  /** The tmux server ends with all its windows, and another one starts. */
+  nextRun(name: string): void {
+    for (const repo of [...this.windows.keys()]) this.detach(repo, true);
+    this.run = this.names.push(name) - 1;
+  }
+
   /** `died`: its process is gone as well. */
   detach(repo: Repo, died: boolean): void {
     const window = this.windows.get(repo)!;
@@ -129,8 +187,11 @@ export class QueueModel {
 
   /** `report`: it brings the outcome of its last delivery. */
   attach(repo: Repo, open: boolean, report: boolean): void {
-    if (report) this.#end(this.lastSerial.get(repo)!, "written", "target");
-    const held = this.messages.find((message) => message.repo === repo && message.lease);
+    const serial = this.lastSerial.get(repo)!;
+    if (report && this.#holds(serial)) this.#end(serial, "written", "target");
+    const held = this.messages.find((message) =>
+      message.repo === repo && message.lease?.run === this.run
+    );
     this.windows.set(repo, {
       open,
       silent: false,
@@ -154,8 +215,14 @@ export class QueueModel {
         message.ackDeadline = Math.min(message.ackDeadline, now + this.policy.ack);
       }
     }
-    for (const [repo, until] of this.quietUntil) {
-      this.quietUntil.set(repo, Math.min(until, furthest));
+    for (const [target, until] of this.quietUntil) {
+      this.quietUntil.set(target, Math.min(until, furthest));
+    }
+    // Of those that are to come back, and of nobody else.
+    for (const { lease } of this.messages) {
+      if (lease !== undefined && lease.run < this.run) {
+        this.#end(lease.serial, "broker_lost", "target");
+      }
     }
   }
 
@@ -163,8 +230,11 @@ export class QueueModel {
     this.now += ms;
     for (const message of this.messages) {
       const { lease } = message;
-      if (lease === undefined || lease.expires > this.now) continue;
-      this.#end(lease.serial, "lease_expired", "target");
+      if (lease === undefined) continue;
+      // A holder that left alive and has ended since is missed at the next look for it.
+      const lost = lease.run < this.run;
+      if (!lost && lease.expires > this.now) continue;
+      this.#end(lease.serial, lost ? "broker_lost" : "lease_expired", "target");
       const window = this.windows.get(message.repo);
       if (window?.outstanding?.serial !== lease.serial) continue;
       window.silent = !window.outstanding.adopted;
@@ -179,19 +249,25 @@ export class QueueModel {
     for (const repo of REPOS) this.#dispatch(repo);
   }
 
+  /** Whether that lease is one of the windows that are open now. */
+  #holds(serial: number): boolean {
+    return this.messages.some(({ lease }) => lease?.serial === serial && lease.run === this.run);
+  }
+
   #end(serial: number, outcome: string, scope: "target" | "message"): boolean {
     const message = this.messages.find((candidate) => candidate.lease?.serial === serial);
     if (message === undefined) return false;
+    const target = `${message.lease!.run} ${message.repo}`;
     message.lease = undefined;
     if (outcome === "written") {
-      this.quietUntil.delete(message.repo);
+      this.quietUntil.delete(target);
       message.state = this.policy.acknowledged ? "awaiting_ack" : "injected";
       if (this.policy.acknowledged) message.ackDeadline = this.now + this.policy.ack;
       return true;
     }
     const { backoff } = this.policy;
     const until = this.now + backoff[Math.min(message.attempts, backoff.length) - 1]!;
-    if (scope === "target") this.quietUntil.set(message.repo, until);
+    if (scope === "target") this.quietUntil.set(target, until);
     message.reason = outcome;
     if (message.attempts >= this.policy.maxAttempts) message.state = "failed";
     else message.next = until;
@@ -201,10 +277,10 @@ export class QueueModel {
   #dispatch(repo: Repo): void {
     const window = this.windows.get(repo);
     if (!window?.open || window.silent || window.outstanding !== undefined) return;
-    if ((this.quietUntil.get(repo) ?? 0) > this.now) return;
+    if ((this.quietUntil.get(`${this.run} ${repo}`) ?? 0) > this.now) return;
     const index = this.messages.findIndex((message) =>
       message.repo === repo && message.state === "pending" && !message.lease &&
-      message.next <= this.now
+      message.next <= this.now && (message.bound ?? this.run) === this.run
     );
     if (index < 0) return;
     const message = this.messages[index]!;
@@ -212,7 +288,7 @@ export class QueueModel {
     message.attempts++;
     message.deliveries++;
     message.next = 0;
-    message.lease = { expires: this.now + this.policy.lease, serial };
+    message.lease = { expires: this.now + this.policy.lease, serial, run: this.run };
     window.outstanding = { serial, adopted: false };
     this.lastSerial.set(repo, serial);
     this.handed.push(index);

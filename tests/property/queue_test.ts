@@ -20,8 +20,16 @@ class World {
   readonly handed = new Map<Repo, string[]>(REPOS.map((repo) => [repo, []]));
   #seen = new Map<FakeBroker, number>();
   #nextPid = 1000;
+  /** Pid of the tmux server; its start is the number of the run. */
+  server = 100;
 
-  constructor(readonly rig: QueueRig, readonly model: QueueModel) {}
+  constructor(readonly rig: QueueRig, readonly model: QueueModel) {
+    rig.processes.start(this.server, "0");
+  }
+
+  get endpointId(): string {
+    return `tmux-amq-${this.server}`;
+  }
 
   pid(repo: Repo): number {
     const pid = this.pids.get(repo) ?? this.#nextPid++;
@@ -52,9 +60,11 @@ class World {
       reason: message.reason,
       next: message.next || null,
       rows: message.deliveries,
-    }));
+      bound: message.bound === undefined ? undefined : String(message.bound),
+    })).map((facts, index) => model.messages[index]!.purged ? facts.id : facts);
     const actual = this.ids.map((id) => {
-      const row = rig.store.messages.byId(id)!;
+      const row = rig.store.messages.byId(id);
+      if (row === undefined) return id;
       return {
         id,
         state: row.state,
@@ -63,6 +73,7 @@ class World {
         reason: row.lastFailureReason,
         next: row.nextAttemptAt,
         rows: rig.store.attempts.of(row.seq).length,
+        bound: rig.store.endpoints.get(row.endpointRef ?? -1)?.generation,
       };
     });
     assert.deepEqual(actual, expected);
@@ -73,7 +84,9 @@ class World {
       assert.deepEqual(ids, expected.filter((id) => id !== undefined), repo);
     }
     const counts: Record<string, number> = {};
-    for (const message of model.messages) counts[message.state] = (counts[message.state] ?? 0) + 1;
+    for (const { state, purged } of model.messages) {
+      if (!purged) counts[state] = (counts[state] ?? 0) + 1;
+    }
     const summary = rig.queue.summary();
     for (const [state, count] of Object.entries(summary.states)) {
       assert.equal(count, counts[state] ?? 0, state);
@@ -100,34 +113,64 @@ async function reason(work: Promise<unknown>): Promise<string> {
 const repo = fc.constantFrom(...REPOS);
 const index = fc.nat(7);
 
-const send = fc.record({ repo, key: fc.nat(9), body: fc.constantFrom("one", "two") })
-  .map(({ repo, key, body }): Step => ({
-    name: `send ${repo} key ${key} ${body}`,
-    run: async ({ rig, model, ids }) => {
-      const at = model.messages.findIndex((message) => message.key === key);
-      const expected = model.send(repo, key, body);
-      const request = rig.request({ idempotency_key: `k${key}`, target_repo: repo, body });
-      const answers = await Promise.allSettled([
-        rig.queue.send(request, {}),
-        rig.queue.send(request, {}),
-      ]);
-      await rig.settled();
-      const [first, second] = answers;
-      if (expected === "conflict") {
-        assert.equal(first.status, "rejected");
-        assert.equal((first.reason as TamqError).reason, "idempotency_conflict");
-        return;
-      }
-      assert.ok(first.status === "fulfilled" && second.status === "fulfilled");
-      assert.equal(first.value.deduplicated, expected === "same");
-      assert.equal(second.value.deduplicated, true);
-      assert.equal(second.value.message_id, first.value.message_id);
-      if (expected === "new") {
-        assert.ok(!ids.includes(first.value.message_id));
-        ids.push(first.value.message_id);
-      } else assert.equal(first.value.message_id, ids[at]);
-    },
-  }));
+interface Sent {
+  readonly repo: Repo;
+  readonly key: number;
+  readonly body: string;
+  /** It names the open endpoint. */
+  readonly here: boolean;
+}
+
+async function sendTwice({ rig, model, ids, endpointId }: World, sent: Sent): Promise<void> {
+  const at = model.messages.findIndex((message) => message.key === sent.key);
+  const expected = model.send(sent, rig.clock.now());
+  const request = rig.request({
+    idempotency_key: `k${sent.key}`,
+    target_repo: sent.repo,
+    body: sent.body,
+    ...sent.here ? { endpoint_id: endpointId } : {},
+  });
+  const answers = await Promise.allSettled([
+    rig.queue.send(request, {}),
+    rig.queue.send(request, {}),
+  ]);
+  await rig.settled();
+  const [first, second] = answers;
+  if (expected !== "new" && expected !== "same") {
+    for (const answer of answers) {
+      assert.equal(answer.status, "rejected");
+      assert.equal((answer.reason as TamqError).reason, expected);
+    }
+    return;
+  }
+  assert.ok(first.status === "fulfilled" && second.status === "fulfilled");
+  assert.equal(first.value.deduplicated, expected === "same");
+  assert.equal(second.value.deduplicated, true);
+  assert.equal(second.value.message_id, first.value.message_id);
+  if (expected === "new") {
+    assert.ok(!ids.includes(first.value.message_id));
+    ids.push(first.value.message_id);
+  } else assert.equal(first.value.message_id, ids[at]);
+}
+
+const send = fc.record({
+  repo,
+  key: fc.nat(9),
+  body: fc.constantFrom("one", "two"),
+  here: fc.boolean(),
+}).map((sent): Step => ({
+  name: `send ${sent.repo} key ${sent.key} ${sent.body}${sent.here ? " here" : ""}`,
+  run: (world) => sendTwice(world, sent),
+}));
+
+/** The same request again, which binds a message of an endpoint that is gone to the open one. */
+const repeat = index.map((i): Step => ({
+  name: `repeat ${i} here`,
+  run: (world) => {
+    const message = world.model.messages[i];
+    return message === undefined ? undefined : sendTwice(world, { ...message, here: true });
+  },
+}));
 
 const gate = fc.record({ repo, open: fc.boolean() }).map(({ repo, open }): Step => ({
   name: `gate ${repo} ${open ? "open" : "closed"}`,
@@ -173,8 +216,9 @@ const ack = index.map((i): Step => ({
   name: `ack ${i}`,
   run: async ({ rig, model, ids }) => {
     if (ids[i] === undefined) return;
-    model.ack(i);
-    await rig.queue.ack(ids[i]);
+    const { purged } = model.messages[i]!;
+    if (!purged) model.ack(i);
+    assert.equal(await reason(rig.queue.ack(ids[i])), purged ? "unknown_message" : "ok");
     await rig.settled();
   },
 }));
@@ -185,11 +229,16 @@ const retryOrCancel = fc.record({ i: index, verb: fc.constantFrom("retry", "canc
     run: async ({ rig, model, ids }) => {
       const id = ids[i];
       if (id === undefined) return;
-      const leased = model.messages[i]!.lease !== undefined;
-      const allowed = verb === "retry" ? model.retry(i) : model.cancel(i);
+      const { purged, lease } = model.messages[i]!;
+      const leased = lease !== undefined;
+      const allowed = !purged && (verb === "retry" ? model.retry(i) : model.cancel(i));
       const got = await reason(verb === "retry" ? rig.queue.retry(id, {}) : rig.queue.cancel(id));
       await rig.settled();
-      const refusal = verb === "cancel" && leased ? "already_leased" : "invalid_state";
+      const refusal = purged
+        ? "unknown_message"
+        : verb === "cancel" && leased
+        ? "already_leased"
+        : "invalid_state";
       assert.equal(got, allowed ? "ok" : refusal);
     },
   }));
@@ -211,25 +260,36 @@ const detach = fc.record({ repo, died: fc.boolean() }).map(({ repo, died }): Ste
   },
 }));
 
+interface Opened {
+  readonly repo: Repo;
+  readonly open: boolean;
+  /** It brings the outcome of its last delivery. */
+  readonly report: boolean;
+}
+
+async function open(world: World, { repo, open, report }: Opened): Promise<void> {
+  const { rig, model, brokers, tokens, server } = world;
+  const lease_token = tokens.get(repo);
+  const outstanding = report && lease_token !== undefined
+    ? { lease_token, outcome: "written" as const }
+    : undefined;
+  model.attach(repo, open, outstanding !== undefined);
+  const spec = { repo, broker: world.pid(repo), server, open, outstanding };
+  brokers.set(repo, await rig.attach(spec));
+}
+
 const attach = fc.record({ repo, open: fc.boolean(), report: fc.boolean() })
-  .map(({ repo, open, report }): Step => ({
-    name: `attach ${repo} ${open ? "open" : "closed"}${report ? " with report" : ""}`,
+  .map((opened): Step => ({
+    name: `attach ${opened.repo} ${opened.open ? "open" : "closed"}${
+      opened.report ? " with report" : ""
+    }`,
     run: async (world) => {
-      const { rig, model, brokers, tokens } = world;
-      if (brokers.has(repo)) {
-        const broker = rig.processes.identify(world.pid(repo) + 1) === undefined ? 77_777 : 0;
-        if (broker > 0) {
-          assert.equal(await reason(rig.attach({ repo, broker })), "already_attached");
-        }
-        return;
-      }
-      const lease_token = tokens.get(repo);
-      const outstanding = report && lease_token !== undefined
-        ? { lease_token, outcome: "written" as const }
-        : undefined;
-      model.attach(repo, open, outstanding !== undefined);
-      const broker = await rig.attach({ repo, broker: world.pid(repo), open, outstanding });
-      brokers.set(repo, broker);
+      const { rig, brokers, server } = world;
+      const { repo } = opened;
+      if (!brokers.has(repo)) return await open(world, opened);
+      const broker = rig.processes.identify(world.pid(repo) + 1) === undefined ? 77_777 : 0;
+      if (broker === 0) return;
+      assert.equal(await reason(rig.attach({ repo, broker, server })), "already_attached");
     },
   }));
 
@@ -249,6 +309,61 @@ const restart = fc.record({
     },
   }));
 
+const server = fc.record({ samePid: fc.boolean(), opens: fc.constantFrom("none", "same", "all") })
+  .map(({ samePid, opens }): Step => ({
+    name: `another tmux server${samePid ? " of the same pid" : ""}, opens ${opens}`,
+    run: async (world) => {
+      const { rig, model, brokers, pids } = world;
+      for (const pid of pids.values()) rig.processes.end(pid);
+      pids.clear();
+      rig.processes.end(world.server);
+      if (!samePid) world.server++;
+      const before = [...brokers];
+      brokers.clear();
+      model.nextRun(world.endpointId);
+      rig.processes.start(world.server, String(model.run));
+      for (const [, { attached }] of before) await rig.queue.detach(attached);
+      await rig.settled();
+      const repos = opens === "none" ? [] : opens === "all" ? REPOS : before.map(([repo]) => repo);
+      for (const repo of repos) await open(world, { repo, open: true, report: false });
+    },
+  }));
+
+const purge = fc.oneof(
+  fc.record({ all: fc.constant(true) }),
+  fc.record(
+    { ofMessage: index, repo, state: fc.constantFrom("injected", "acknowledged", "failed") },
+    { requiredKeys: [] },
+  ),
+).map((filters): Step => {
+  const { all, ofMessage, repo, state } = filters as Partial<
+    { all: boolean; ofMessage: number; repo: Repo; state: "failed" }
+  >;
+  return {
+    name: `purge ${JSON.stringify(filters)}`,
+    run: async ({ rig, model }) => {
+      const before = model.messages[ofMessage ?? -1]?.createdAt;
+      if (![all, before, repo, state].some((filter) => filter !== undefined)) return;
+      // Whatever came due while no service ran is done by then; the purge itself takes no time.
+      model.advance(SECOND);
+      await rig.advance(SECOND);
+      const expected = model.purge({ all, before, repo, state });
+      let over = false;
+      const purging = rig.queue.purge({
+        execute: true,
+        repo,
+        state,
+        ...before === undefined ? {} : { before: new Date(before).toISOString() },
+        ...all === undefined ? {} : { max_bytes: 0 },
+      }).finally(() => over = true);
+      // It rests between its pieces, for no time when they took none.
+      while (!over) await rig.advance(0);
+      const { messages, done } = await purging;
+      assert.deepEqual({ messages, done }, { messages: expected, done: true });
+    },
+  };
+});
+
 const jump = fc.constantFrom(3600, -3600, 72 * 3600).map((seconds): Step => ({
   name: `wall clock ${seconds} s`,
   run: ({ rig }) => {
@@ -260,6 +375,7 @@ const jump = fc.constantFrom(3600, -3600, 72 * 3600).map((seconds): Step => ({
 const steps = fc.array(
   fc.oneof(
     { weight: 6, arbitrary: send },
+    { weight: 2, arbitrary: repeat },
     { weight: 3, arbitrary: gate },
     { weight: 7, arbitrary: settle },
     { weight: 5, arbitrary: advance },
@@ -268,6 +384,8 @@ const steps = fc.array(
     { weight: 2, arbitrary: detach },
     { weight: 4, arbitrary: attach },
     { weight: 1, arbitrary: restart },
+    { weight: 2, arbitrary: server },
+    { weight: 1, arbitrary: purge },
     { weight: 1, arbitrary: jump },
   ),
   // Many short histories find more than few long ones; some long ones are among them all the same.
@@ -290,7 +408,7 @@ function checkFile({ db }: QueueRig): void {
   assert.equal(db.prepare("PRAGMA foreign_key_check").all().length, 0);
 }
 
-Deno.test("[T-11] [T-12] [T-19] [T-26] random histories go as the model says", () =>
+Deno.test("[T-10] [T-11] [T-12] [T-18] [T-19] [T-26] [Q-08] random histories go as the model says", () =>
   withTempDir(async (dir) => {
     const rig = new QueueRig(`${dir}/tamq.sqlite3`);
     await rig.boot();
@@ -307,13 +425,17 @@ Deno.test("[T-11] [T-12] [T-19] [T-26] random histories go as the model says", (
           maxAttempts: 3,
           readySeconds: 1e8,
         };
-        const model = new QueueModel({
-          acknowledged,
-          maxAttempts: 3,
-          backoff: DEFAULT_POLICY.backoffSeconds.map((seconds) => seconds * SECOND),
-          lease: LEASE,
-          ack: 30 * SECOND,
-        }, rig.clock.now());
+        const model = new QueueModel(
+          {
+            acknowledged,
+            maxAttempts: 3,
+            backoff: DEFAULT_POLICY.backoffSeconds.map((seconds) => seconds * SECOND),
+            lease: LEASE,
+            ack: 30 * SECOND,
+          },
+          rig.clock.now(),
+          "tmux-amq-100",
+        );
         const world = new World(rig, model);
         const told: string[] = [];
         try {
