@@ -1,5 +1,6 @@
 /** Writes the pages under docs/ and man/ that are made from code (deno task docs). Tests keep them fresh. */
 import { configurationPage } from "./config_docs.ts";
+import { fleetPage } from "./fleet_docs.ts";
 import { jsonPage, protocolPage } from "./protocol_docs.ts";
 import { write as writeManPages } from "./man_pages.ts";
 import { format } from "./schema_text.ts";
@@ -10,17 +11,19 @@ const ROOT = new URL("../", import.meta.url).pathname;
 
 /** The pages about messages, by path. */
 export async function render(): Promise<Record<string, string>> {
-  const [protocol, json, states, configuration] = await Promise.all([
+  const [protocol, json, states, configuration, fleet] = await Promise.all([
     format(protocolPage()),
     format(jsonPage()),
     format(statesPage()),
     configurationPage(),
+    fleetPage().then(format),
   ]);
   return {
     "docs/protocol.md": protocol,
     "docs/json.md": json,
     "docs/states.md": states,
     "docs/configuration.md": configuration,
+    "docs/fleet.md": fleet,
   };
 }
 
