@@ -11,6 +11,7 @@ import manifest from "../deno.json" with { type: "json" };
 const ROOT = new URL("../", import.meta.url).pathname;
 
 const STAND_INS: Readonly<Record<string, string>> = {
+  "zod/mini": `${ROOT}scripts/bundled/zod_mini.ts`,
   "@xterm/headless": `${ROOT}scripts/bundled/xterm_headless.ts`,
   "node:crypto": `${ROOT}scripts/bundled/crypto.ts`,
   "node:sqlite": `${ROOT}scripts/bundled/sqlite.ts`,
@@ -59,7 +60,7 @@ async function runBundler(
 
 async function finish(file: string): Promise<void> {
   const before = await Deno.readTextFile(file);
-  const text = lateBuiltIns(before);
+  const text = inAscii(lateBuiltIns(before));
   if (text !== before) await Deno.writeTextFile(file, text);
   const outside = LEFT_OVER.exec(text);
   if (outside === null) return;
@@ -85,6 +86,18 @@ function lateBuiltIns(text: string): string {
   if (late === text && !REQUIRE.test(text)) return text;
   return `const require=(id)=>process.getBuiltinModule(id),` +
     `lateModule=(id)=>new Proxy({},{get:(_,key)=>require(id)[key]});\n${late}`;
+}
+
+/**
+ * Everything beyond ASCII as an escape, which means the same in strings, templates, regular
+ * expressions and names. With one such character in it the engine holds the whole text in two bytes a
+ * character.
+ */
+function inAscii(text: string): string {
+  // deno-lint-ignore no-control-regex
+  return text.replace(/[^\u0000-\u007f]/g, (unit) => {
+    return `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  });
 }
 
 /** Runs this very runtime in the checkout; throws with what it said unless it succeeds. */

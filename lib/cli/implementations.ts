@@ -5,6 +5,10 @@
  */
 export const IMPLEMENTATIONS = {
   "cli/application": () => import("./application.ts"),
+  "cli/commands_messages": () => import("./commands_messages.ts"),
+  "cli/commands_service": () => import("./commands_service.ts"),
+  "cli/commands_windows": () => import("./commands_windows.ts"),
+  "cli/program": () => import("./program.ts"),
   "cli/config_text": () => import("./config_text.ts"),
   "cli/likely": () => import("./likely.ts"),
   "cli/targets": () => import("./targets.ts"),

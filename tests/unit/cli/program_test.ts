@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import manifest from "../../../deno.json" with { type: "json" };
 import { type AnyCommand, type Family, isFamily } from "../../../lib/cli/command.ts";
 import { COMMANDS, FAMILIES, GROUPS } from "../../../lib/cli/program.ts";
+import { HOT } from "../../../lib/cli/run.ts";
 import { runInside } from "../../helpers/cli.ts";
 
 const VERBS = Object.keys(COMMANDS);
@@ -44,6 +45,11 @@ Deno.test("[C-01] the overview names every command that is not hidden", async ()
     [...VERBS.filter((verb) => verb !== "broker"), ...Object.keys(FAMILIES)].sort(),
   );
   for (const name of listed) assert.match(stdout, new RegExp(`^  ${name} +\\S`, "m"));
+});
+
+Deno.test("[V-05] commands with a short way are those of the table", async () => {
+  for (const [name, load] of Object.entries(HOT)) assert.equal(await load(), COMMANDS[name], name);
+  assert.ok(Object.keys(HOT).length > 0);
 });
 
 Deno.test("[C-07] tamq help exit-codes lists every status; an unknown topic is a usage error with a suggestion", async () => {
