@@ -17,8 +17,11 @@ export interface CliContext extends CommandContext {
   out(line: string): void;
   /** One line on standard error. */
   err(line: string): void;
-  /** Standard output to the kernel now; commands that run on call it, others leave it to the end. */
-  flush(): Promise<void>;
+  /**
+   * Standard output to the kernel now; commands that run on call it, others leave it to the end. With
+   * `signal` a reader that does not read keeps nothing else waiting, and an abort gives the rest up.
+   */
+  flush(signal?: AbortSignal): Promise<void>;
   stdinIsTerminal(): boolean;
   stdoutIsTerminal(): boolean;
   stderrIsTerminal(): boolean;
@@ -30,6 +33,8 @@ export interface CliContext extends CommandContext {
   stdinChunks(): AsyncIterable<Uint8Array>;
   /** Asks on standard error and returns the line that is typed; undefined at the end of input. */
   ask(question: string): Promise<string | undefined>;
+  /** The same with blanks kept, for lines of a text. */
+  askLine(question: string): Promise<string | undefined>;
 }
 
 /** Thrown by a write once the reader of standard output is gone; ends the command quietly. */
@@ -55,10 +60,10 @@ export function processContext(): CliContext {
     },
     out: (line) => void pending.push(line + "\n"),
     err: (line) => stderr(line + "\n"),
-    async flush() {
+    async flush(signal) {
       const bytes = encoder.encode(pending.join(""));
       pending = [];
-      await writeOut(bytes);
+      await writeOut(bytes, signal);
     },
     stdinIsTerminal: () => Deno.stdin.isTerminal(),
     stdoutIsTerminal: () => Deno.stdout.isTerminal(),
@@ -66,14 +71,20 @@ export function processContext(): CliContext {
     columns: terminalColumns,
     readStdin: (limit) => readAtMost(Deno.stdin, limit),
     stdinChunks: () => Deno.stdin.readable,
-    async ask(question) {
-      stderr(question);
-      // A terminal gives a line at a time.
-      const bytes = new Uint8Array(1024);
-      const count = await Deno.stdin.read(bytes);
-      return count === null ? undefined : new TextDecoder().decode(bytes.subarray(0, count)).trim();
-    },
+    ask: async (question) => (await askTerminal(question, stderr))?.trim(),
+    askLine: async (question) => (await askTerminal(question, stderr))?.replace(/\r?\n$/, ""),
   };
+}
+
+/** A terminal gives a line at a time, of at most 4096 bytes. */
+async function askTerminal(
+  question: string,
+  stderr: (text: string) => void,
+): Promise<string | undefined> {
+  stderr(question);
+  const bytes = new Uint8Array(4096);
+  const count = await Deno.stdin.read(bytes);
+  return count === null ? undefined : new TextDecoder().decode(bytes.subarray(0, count));
 }
 
 /** A size that is not known (a serial line) or makes no sense counts as the usual one. */
@@ -86,16 +97,31 @@ function terminalColumns(): number {
   }
 }
 
-async function writeOut(bytes: Uint8Array): Promise<void> {
-  for (let at = 0; at < bytes.length;) {
+async function writeOut(bytes: Uint8Array, signal?: AbortSignal): Promise<void> {
+  for (let at = 0; at < bytes.length && signal?.aborted !== true;) {
     try {
-      at += Deno.stdout.writeSync(bytes.subarray(at));
+      const rest = bytes.subarray(at);
+      at += signal === undefined
+        ? Deno.stdout.writeSync(rest)
+        : await unlessAborted(Deno.stdout.write(rest), signal);
     } catch (error) {
       if (error instanceof Deno.errors.BrokenPipe) throw new OutputClosed();
       // A terminal that another program left in non-blocking mode: wait until it has drained a bit.
       if (!(error instanceof Deno.errors.WouldBlock)) throw outputFailed(error);
       await pause(systemClock, 2);
     }
+  }
+}
+
+/** The result of `write`, or 0 as soon as `signal` aborts. */
+async function unlessAborted(write: Promise<number>, signal: AbortSignal): Promise<number> {
+  let stop = () => {};
+  const aborted = new Promise<number>((resolve) => stop = () => resolve(0));
+  signal.addEventListener("abort", stop);
+  try {
+    return await Promise.race([write, aborted]);
+  } finally {
+    signal.removeEventListener("abort", stop);
   }
 }
 

@@ -106,5 +106,15 @@ export async function* serviceEvents(
 
 async function open({ settings, clock, signal, repos }: EventOptions, cursor: string | undefined) {
   const request = { cursor, repos: repos === undefined ? undefined : [...repos] };
-  return await openWatch(findSocket(settings), request, { clock, signal });
+  try {
+    return await openWatch(findSocket(settings), request, { clock, signal });
+  } catch (error) {
+    if (!(error instanceof TamqError) || error.reason !== "unknown_op") throw error;
+    throw new TamqError(
+      "FAILED_PRECONDITION",
+      "service_older",
+      "the running service is older than this program and cannot be watched",
+      { hint: "replace it, windows stay: tamq stop && tamq serve --detach", cause: error },
+    );
+  }
 }

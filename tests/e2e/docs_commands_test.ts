@@ -51,12 +51,27 @@ async function pageWorld(page: string): Promise<World> {
 async function run(world: World, command: DocCommand): Promise<void> {
   const where = `${command.file}:${command.line}: ${command.text}`;
   const expected = OTHER_STATUS.find(({ pattern }) => pattern.test(command.text))?.status ?? 0;
-  // Once it has said something, it is told to end as Ctrl-C would.
-  const text = ENDLESS.test(command.text)
-    ? `${command.text} >out 2>&1 & until [ -s out ]; do :; done; kill -INT $!; wait $!`
-    : command.text;
-  const { code, stdout, stderr } = await world.run(["bash", "-c", text], { cwd: world.env.HOME });
+  if (ENDLESS.test(command.text)) return await runEndless(world, command.text, where);
+  const argv = ["bash", "-c", command.text];
+  const { code, stdout, stderr } = await world.run(argv, { cwd: world.env.HOME });
   assert.equal(code, expected, `${where}\n${stdout}${stderr}`);
+}
+
+/** Once it has said something, it is told to end as Ctrl-C would. */
+async function runEndless(world: World, text: string, where: string): Promise<void> {
+  await using child = new Deno.Command("bash", {
+    args: ["-c", `exec ${text} 2>&1`],
+    env: world.env,
+    clearEnv: true,
+    stdin: "null",
+    stdout: "piped",
+    stderr: "null",
+  }).spawn();
+  const reader = child.stdout.getReader();
+  assert.ok(!(await reader.read()).done, `${where}: it ended`);
+  child.kill("SIGINT");
+  assert.equal((await child.status).code, 0, where);
+  await reader.cancel();
 }
 
 for (const page of documentPages()) {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { call, openWatch, type Watch } from "../../lib/client.ts";
 import { type WatchFrame, watchFrame } from "../../lib/protocol/events.ts";
-import { ServiceProcess, settingsIn, textLines } from "../helpers/service.ts";
+import { environmentOf, ServiceProcess, settingsIn, textLines } from "../helpers/service.ts";
 import { withTempDir } from "../helpers/temp.ts";
 import { TestWindow } from "../helpers/window.ts";
 import { World } from "../helpers/world.ts";
@@ -194,4 +194,56 @@ Deno.test("[C-01] tamq watch prints lines of a repository, survives a restart wi
   assert.equal((await child.status).code, 0);
   assert.equal((await lines.next()).done, true);
   assert.equal(await new Response(child.stderr).text(), "");
+});
+
+Deno.test("[C-01] tamq watch whose output nobody reads ends with Ctrl-C all the same, and goes on once it is read", async () => {
+  await withTempDir(async (dir) => {
+    const settings = await settingsIn(dir);
+    await using _service = await ServiceProcess.start(settings, run);
+    const main = new URL("../../main.ts", import.meta.url).pathname;
+    const watcher = () =>
+      new Deno.Command(Deno.execPath(), {
+        args: ["run", "-A", "--no-check", "--frozen", main, "watch", "--json"],
+        env: environmentOf(settings),
+        stdin: "null",
+        stdout: "piped",
+        stderr: "null",
+      }).spawn();
+    const stuck = watcher();
+    const late = watcher();
+    const readers = [stuck, late].map((child) => child.stdout.getReader());
+    // Each says that it watches, and is read no further for now.
+    const beginnings = await Promise.all(readers.map((reader) => reader.read()));
+    // More than pipe, socket buffers and this process's read ahead hold together.
+    const events = 3000;
+    for (let n = 0; n < events;) {
+      await Promise.all(
+        Array.from({ length: 50 }, () => call(settings.socket, "send", toBeta(String(n++)))),
+      );
+    }
+    stuck.kill("SIGINT");
+    assert.equal((await stuck.status).code, 0);
+    await readers[0]!.cancel();
+
+    const decoder = new TextDecoder();
+    let text = decoder.decode(beginnings[1]!.value, { stream: true });
+    let told = 0;
+    while (told < events) {
+      const { value, done } = await readers[1]!.read();
+      assert.ok(!done);
+      text += decoder.decode(value, { stream: true });
+      const lines = text.split("\n");
+      text = lines.pop()!;
+      for (const line of lines) {
+        const event = JSON.parse(line) as WatchFrame | { type: "connection" };
+        if (event.type === "message") told++;
+        // It fell behind further than the service remembers: that is told as well.
+        if (event.type === "gap") told += event.missed!;
+      }
+    }
+    assert.equal(told, events, "each is told of or counted as missed, none twice");
+    late.kill("SIGINT");
+    assert.equal((await late.status).code, 0);
+    await readers[1]!.cancel();
+  });
 });

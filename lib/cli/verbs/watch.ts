@@ -35,7 +35,7 @@ const watch: Verb<WatchFlags, string[]> = async function (flags, ...repos) {
       if (flags.json) this.out(JSON.stringify(event));
       else if (event.type === "connection") this.err(connectionWords(event));
       else this.out(eventLine(event, paint));
-      await this.flush();
+      await this.flush(end.signal);
     }
   } finally {
     restore();
