@@ -335,10 +335,10 @@ export class Queue {
     this.#dispatcher.pumpAll(repo);
   }
 
-  /** Messages by state, and leases that are out, for `status` (L-06). */
-  summary(): { states: Record<string, number>; activeLeases: number } {
-    const { states, leases } = this.#ctx.store.messages.counts();
-    return { states, activeLeases: leases };
+  /** What there is, for `status` (L-06). */
+  summary(): { states: Record<string, number>; cancelled: number; activeLeases: number } {
+    const { states, cancelled, leases } = this.#ctx.store.messages.counts();
+    return { states, cancelled, activeLeases: leases };
   }
 
   #takeIn(window: Window, { outstanding, inProgress }: Carried): MessageRecord | undefined {

@@ -87,11 +87,12 @@ function controls(queue: Pick<Queue, "controls">): WireStatus["controls"] {
 
 function queueAndLeases(queue: Pick<Queue, "summary">): Pick<WireStatus, "queue" | "leases"> {
   try {
-    const { states, activeLeases } = queue.summary();
+    const { states, cancelled, activeLeases } = queue.summary();
+    // Somebody withdrew those: nothing is wrong with them.
     const waiting = states.pending ?? 0;
-    const failed = states.failed ?? 0;
+    const failed = (states.failed ?? 0) - cancelled;
     return {
-      queue: { ok: true, detail: `${waiting} waiting, ${failed} failed`, states },
+      queue: { ok: true, detail: `${waiting} waiting, ${failed} failed`, states, cancelled },
       leases: {
         ok: true,
         detail: activeLeases === 1
@@ -102,6 +103,9 @@ function queueAndLeases(queue: Pick<Queue, "summary">): Pick<WireStatus, "queue"
     };
   } catch (error) {
     const detail = errorText(error);
-    return { queue: { ok: false, detail, states: {} }, leases: { ok: false, detail, active: 0 } };
+    return {
+      queue: { ok: false, detail, states: {}, cancelled: 0 },
+      leases: { ok: false, detail, active: 0 },
+    };
   }
 }

@@ -300,7 +300,8 @@ function jsonCommands(): string {
 const STATUS_NOTES: Readonly<Record<string, string>> = {
   service: "`peer_check` names the check that tells one user's processes from another's",
   state_hub: "seen by the coordination engine, not by this service",
-  queue: "`states` counts all messages by state",
+  queue:
+    "`states` counts all messages by state; `cancelled`: how many of the failed ones were withdrawn",
   leases: "`active`: deliveries under way",
   controls: "`ok` is false while a pair is blocked",
   endpoints: "live tmux servers and their windows",

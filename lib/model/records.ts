@@ -214,8 +214,16 @@ export interface MessageStore {
     readonly retryTo: number;
     readonly ackTo: number;
   }): void;
-  counts(): { readonly states: Readonly<Record<MessageState, number>>; readonly leases: number };
+  counts(): MessageCounts;
   history(query: HistoryQuery): HistoryPage;
+}
+
+export interface MessageCounts {
+  readonly states: Readonly<Record<MessageState, number>>;
+  /** Of the failed ones those that were withdrawn. */
+  readonly cancelled: number;
+  /** Leases that are out. */
+  readonly leases: number;
 }
 
 export interface AttemptStore {

@@ -113,6 +113,8 @@ export const status = z.strictObject({
     ok: z.boolean(),
     detail: z.string(),
     states: z.record(z.string(), count),
+    /** Of the failed ones those that were withdrawn. */
+    cancelled: count,
   }),
   leases: z.strictObject({ ok: z.boolean(), detail: z.string(), active: count }),
   /** What is held back, and who may write to whom (B-14, B-18). */

@@ -5,6 +5,7 @@ import type {
   HistoryPage,
   HistoryQuery,
   MessageChange,
+  MessageCounts,
   MessageRecord,
   MessageStore,
   NewMessage,
@@ -44,6 +45,7 @@ export class Messages implements MessageStore {
   readonly #overdue;
   readonly #deadline;
   readonly #counts;
+  readonly #cancelled;
   readonly #leaseCount;
 
   constructor(db: Database) {
@@ -94,6 +96,8 @@ export class Messages implements MessageStore {
       UNION ALL
       SELECT min(next_attempt_at) FROM messages WHERE next_attempt_at > ?)`);
     this.#counts = db.prepare("SELECT state, count FROM message_counts");
+    this.#cancelled = db.prepare(`SELECT count(*) AS count FROM messages
+      WHERE state = 'failed' AND last_failure_reason = 'cancelled'`);
     this.#leaseCount = db.prepare(
       "SELECT count(*) AS count FROM messages WHERE lease_token IS NOT NULL",
     );
@@ -215,13 +219,17 @@ export class Messages implements MessageStore {
       .run(bounds.ackTo);
   }
 
-  counts(): { states: Record<MessageState, number>; leases: number } {
+  counts(): MessageCounts {
     const states = Object.fromEntries(STATES.map((state) => [state, 0])) as Record<
       MessageState,
       number
     >;
     for (const row of this.#counts.all()) states[row.state as MessageState] = Number(row.count);
-    return { states, leases: Number(this.#leaseCount.get()?.count ?? 0) };
+    return {
+      states,
+      cancelled: Number(this.#cancelled.get()?.count ?? 0),
+      leases: Number(this.#leaseCount.get()?.count ?? 0),
+    };
   }
 
   history(query: HistoryQuery): HistoryPage {

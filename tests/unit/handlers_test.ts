@@ -62,7 +62,7 @@ function build() {
       attempts: [],
     }),
     purge: record("purge", {}),
-    summary: () => ({ states: { pending: 2, failed: 1 }, activeLeases: 1 }),
+    summary: () => ({ states: { pending: 2, failed: 3 }, cancelled: 2, activeLeases: 1 }),
   } as unknown as Queue;
   const identity = { serviceId: "svc", version: "1.2.3", pid: 42, startedAt: clock.now() };
   const registry = new FakeRegistry({
@@ -370,7 +370,12 @@ Deno.test("[L-06] status tells each part apart, and one that fails hides no othe
   const status = result as ReturnType<typeof serviceStatus>;
   assert.equal(status.service.peer_check, "SO_PEERCRED");
   assert.equal(status.service.connections, 3);
-  assert.deepEqual(status.queue.states, { pending: 2, failed: 1 });
+  assert.deepEqual(status.queue, {
+    ok: true,
+    detail: "2 waiting, 1 failed",
+    states: { pending: 2, failed: 3 },
+    cancelled: 2,
+  });
   assert.equal(status.leases.active, 1);
   assert.equal(status.gita.repositories, 3);
   assert.match(status.state_hub.detail, /not observed by this service/);
@@ -389,7 +394,7 @@ Deno.test("[L-06] status tells each part apart, and one that fails hides no othe
       throw new Error("disk I/O error");
     },
     registry: broken,
-    queue: { summary: () => ({ states: {}, activeLeases: 0 }) } as unknown as Queue,
+    queue: { summary: () => ({ states: {}, cancelled: 0, activeLeases: 0 }) } as unknown as Queue,
     endpoints: () => [],
   });
   assert.deepEqual(

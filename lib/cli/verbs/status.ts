@@ -1,4 +1,5 @@
 /** `tamq status` (L-06). */
+import type { WireStatus } from "../../protocol/schema.ts";
 import type { ColorFlag } from "../colour.ts";
 import type { Verb } from "../command.ts";
 import { EXIT } from "../exit_codes.ts";
@@ -35,7 +36,7 @@ const status: Verb<JsonFlag & ColorFlag> = async function ({ json, color }) {
         : { text: "NOT OK", style: "red" };
     this.out(table(parts.map(([name, part]) => [name, health(part), part.detail]), look));
     const { service, sqlite, gita, queue } = answer;
-    const states = Object.entries(queue.states).map(([state, n]) => `${n} ${state}`).join(", ");
+    const states = messageCounts(queue).map(([state, n]) => `${n} ${state}`).join(", ");
     this.out("");
     this.out(table([
       ["pid", String(service.pid)],
@@ -73,3 +74,14 @@ const status: Verb<JsonFlag & ColorFlag> = async function ({ json, color }) {
   return sound ? EXIT.ok : EXIT.failure;
 };
 export default status;
+
+/** By state, but withdrawn messages apart from those whose delivery failed. */
+function messageCounts({ states, cancelled }: WireStatus["queue"]): [string, number][] {
+  const counts = Object.entries(states);
+  if (!cancelled) return counts; // also of a service that does not tell
+  const failed = counts.map(([state, n]): [string, number] => [
+    state,
+    state === "failed" ? n - cancelled : n,
+  ]);
+  return [...failed, ["cancelled", cancelled]];
+}
