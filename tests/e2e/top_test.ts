@@ -39,6 +39,11 @@ class Pane {
   }
   /** The shell is back, on its own screen, with a cursor, wrapping, and a terminal that echoes. */
   async isSane(): Promise<void> {
+    // What is typed before the program has ended is read by it.
+    await this.world.until("the shell to be back", async () => {
+      const format = "#{pane_current_command}";
+      return (await this.world.tmux("display", "-p", "-t", this.id, format)).trim() === "sh";
+    });
     await this.type(
       'echo "status $?"; stty -a | tr " ;" "\\n\\n" | grep -x -e "-\\?icanon" -e "-\\?echo"',
     );
