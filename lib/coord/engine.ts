@@ -204,7 +204,8 @@ async function build(
   });
   const observer = new Observer({
     store,
-    connect: () => connectHub(settings, env, { orwell }),
+    // Observer, wakes and projection each try again in their own time.
+    connect: () => connectHub(settings, env, { orwell, backoffMs: [] }),
     receipts,
     clock,
     random,

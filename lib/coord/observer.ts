@@ -28,11 +28,14 @@ const PAGE = 200;
 /** The first pause after a failure; doubled with each further one. */
 const FIRST_BACKOFF_MS = 1000;
 /**
- * Everything is read once more so often: what a hub left out, or told wrongly, is found then. After
- * an answer that contradicts itself, or another one, at once – but no more often than the second.
+ * Everything is read once more after so many polls (an hour): what a hub left out, or told wrongly,
+ * is found then. After an answer that contradicts itself, or another one, at once – but no more often
+ * than the second says.
  */
-const FULL_LOOK_MS = 3_600_000;
-const FULL_LOOKS_APART_MS = 60_000;
+const FULL_LOOK_POLLS = 240;
+const FULL_LOOKS_APART_POLLS = 4;
+/** Between two openings of the subscription: a hub that ends each at once must not keep us busy. */
+const LISTENS_APART_MS = 1000;
 /** Between two looks, however often a subscription says that it is time. */
 const LOOKS_APART_MS = 20;
 /** Failures after which what was told before is not relied on. */
@@ -69,13 +72,14 @@ export class Observer {
   #running: Promise<void> = Promise.resolve();
   #subscription: Promise<void> = Promise.resolve();
   #listening = false;
+  #listenAt = -Infinity;
   /** Monotonic times of the last full look and of the next. */
   #fullAt = -Infinity;
   #fullDue = -Infinity;
 
   constructor(options: ObserverOptions) {
     this.#o = options;
-    this.#fullDue = options.clock.monotonic() + FULL_LOOK_MS;
+    this.#fullDue = options.clock.monotonic() + FULL_LOOK_POLLS * options.pollMs;
   }
 
   get health(): HubHealth {
@@ -98,8 +102,8 @@ export class Observer {
 
   /** What the hub says does not fit together: it is read from the beginning again. */
   doubt(): void {
-    const { clock } = this.#o;
-    const soonest = Math.max(clock.monotonic(), this.#fullAt + FULL_LOOKS_APART_MS);
+    const { clock, pollMs } = this.#o;
+    const soonest = Math.max(clock.monotonic(), this.#fullAt + FULL_LOOKS_APART_POLLS * pollMs);
     this.#fullDue = Math.min(this.#fullDue, soonest);
     this.nudge();
   }
@@ -125,7 +129,9 @@ export class Observer {
         if (signal.aborted) return;
         if (this.#health.failures > 0) log.info("hub.reached");
         this.#health = { reachable: true, reason: null, failures: 0, lookedAt: clock.now() };
-        this.#listen();
+        const opensIn = this.#listenAt - clock.monotonic();
+        if (opensIn <= 0) this.#listen();
+        else if (!this.#listening) wait = Math.min(wait, opensIn);
         this.#o.onObserved();
       } catch (error) {
         if (signal.aborted) return;
@@ -192,9 +198,9 @@ export class Observer {
 
   /** What the hub says from now on is taken as it is (a restored copy, or another hub). */
   async #beginAnew(client: StateHubClient): Promise<void> {
-    const { store, clock } = this.#o;
+    const { store, clock, pollMs } = this.#o;
     this.#fullAt = clock.monotonic();
-    this.#fullDue = this.#fullAt + FULL_LOOK_MS;
+    this.#fullDue = this.#fullAt + FULL_LOOK_POLLS * pollMs;
     client.revisions.reset();
     await store.commit(() => {
       store.setCursor(undefined);
@@ -233,13 +239,15 @@ export class Observer {
   #listen(): void {
     if (this.#listening) return;
     this.#listening = true;
-    const { store, log, connect } = this.#o;
+    const { store, log, connect, clock } = this.#o;
+    this.#listenAt = clock.monotonic() + LISTENS_APART_MS;
     this.#subscription = (async () => {
       try {
         using client = connect();
         const options = { kinds: KINDS, signal: this.#ending.signal };
         for await (const event of client.subscribe(store.cursor(), options)) {
-          this.nudge();
+          // It begins where the last look ended: what came since is told, too.
+          if (event.type !== "connected") this.nudge();
           // Another hub may take its place: the poll finds out, and opens a new one.
           if (event.type === "lost") return;
         }

@@ -11,6 +11,7 @@ import { checkpointSubject, messageSubject, planSubject, taskSubject } from "./n
 import type { Rules } from "./receipts.ts";
 import type { TriggerRow } from "./records.ts";
 import type { StateHubClient } from "./statehub_client.ts";
+import { answerInvalid } from "./statehub_http.ts";
 import type { CoordStore } from "./store/store.ts";
 
 export interface WakesOptions {
@@ -94,7 +95,7 @@ export class Wakes {
             params: { task_id: row.sourceId },
             signal,
           });
-          const id = value.task_id;
+          const id = same(row.sourceId, value.task_id);
           return {
             subject: taskSubject(value),
             work: {
@@ -113,7 +114,7 @@ export class Wakes {
             work: {
               title: value.title,
               text: value.description,
-              show: `tamq hub plan show ${value.workplan_id}`,
+              show: `tamq hub plan show ${same(row.sourceId, value.workplan_id)}`,
               done: null,
             },
           };
@@ -121,13 +122,14 @@ export class Wakes {
         case "message": {
           const params = { message_id: row.sourceId };
           const { value } = await hub.call("getMessage", { params, signal });
+          const id = same(row.sourceId, value.message_id);
           return {
             subject: messageSubject(value),
             work: {
               title: value.subject,
               text: value.body,
-              show: `tamq hub message show ${value.message_id}`,
-              done: `tamq hub message ack ${value.message_id}`,
+              show: `tamq hub message show ${id}`,
+              done: `tamq hub message ack ${id}`,
             },
           };
         }
@@ -151,6 +153,7 @@ export class Wakes {
     const task = id === undefined
       ? undefined
       : (await hub.call("getTask", { params: { task_id: id }, signal })).value;
+    if (task !== undefined) same(id!, task.task_id);
     const { checkpoint_id: _, repo: __, ...checkpoint } = found;
     return {
       subject: checkpointSubject(found, task),
@@ -163,6 +166,12 @@ export class Wakes {
       },
     };
   }
+}
+
+/** A hub that answers with another record would have that one's work done, and pass its gates. */
+function same(asked: string, answered: string): string {
+  if (asked === answered) return answered;
+  throw answerInvalid("is another record than the one asked for");
 }
 
 /** The contract's form of a trigger. */
