@@ -2,11 +2,12 @@
  * One handler per operation of the table: who is calling, what they may do, and the queue's answer.
  * The caller is who the kernel says, never who the request says (B-04).
  */
-import type { Attachments } from "./attachments.ts";
+import type { Attached, Attachments } from "./attachments.ts";
 import { rfc3339 } from "./base/clock.ts";
 import { TamqError } from "./base/errors.ts";
 import type { ProcessIdentity } from "./base/proc.ts";
 import type { EventFeed } from "./event_feed.ts";
+import { endpointId } from "./model/endpoint.ts";
 import type { Peer, Processes } from "./model/ports.ts";
 import { CAPABILITIES, PROTOCOL } from "./protocol/handshake.ts";
 import { parseRequest } from "./protocol/frame.ts";
@@ -124,6 +125,34 @@ export function createHandlers(options: HandlerOptions): Handle {
     );
   };
 
+  /**
+   * The operator of a window, where they write beside it: a process that the window's own tmux
+   * server started, outside of every window. What a worker starts is below the worker; its
+   * environment says nothing (B-04).
+   */
+  const operatorBeside = (tmux: RequestOf<"compose">["tmux"], peer: Peer): Attached => {
+    const origin = originOfOperator(peer);
+    const attached = attachments.all().find(({ window }) =>
+      window.endpointId === endpointId(tmux.server_pid) && window.windowId === tmux.window_id
+    );
+    if (attached === undefined) {
+      throw new TamqError(
+        "NOT_FOUND",
+        "window_unknown",
+        `no window ${tmux.window_id} of the tmux server ${tmux.server_pid} is attached`,
+        { hint: "see which are: tamq endpoints; tamq send works from everywhere" },
+      );
+    }
+    const pids = peer.ancestry?.() ?? processes.ancestry(peer.pid);
+    if (origin.owner === undefined && pids.slice(1).includes(tmux.server_pid)) return attached;
+    throw new TamqError(
+      "PERMISSION_DENIED",
+      "sender_mismatch",
+      `the tmux server ${tmux.server_pid} did not start the process that asks`,
+      { hint: "open it by its key (tamq compose --bind KEY), or use: tamq send" },
+    );
+  };
+
   const handlers: Handlers = {
     ping: () => ({
       result: {
@@ -138,6 +167,19 @@ export function createHandlers(options: HandlerOptions): Handle {
     attach: (fields, call) => windows.attach(fields, call),
     endpoints: () => ({ result: { endpoints: windows.endpoints() } }),
     send: async (fields, { peer }) => ({ result: await queue.send(fields, originOf(peer)) }),
+    compose: async ({ tmux, ...fields }, { peer }) => {
+      const attached = operatorBeside(tmux, peer);
+      const { repo } = attached.window;
+      const request = {
+        ...fields,
+        client_id: "tamq-compose",
+        sender_repo: repo,
+        provenance: "operator",
+      } as const;
+      // From here on it is what its broker would send for a line that was typed in the window.
+      const sent = await queue.send(request, { owner: { attached, isBroker: true } });
+      return { result: { ...sent, sender_repo: repo } };
+    },
     message: ({ message_id }) => ({ result: queue.message(message_id) }),
     history: (fields) => ({ result: historyPage(queue, fields) }),
     ack: async ({ message_id }, { peer }) => {

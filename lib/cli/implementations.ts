@@ -20,6 +20,7 @@ export const IMPLEMENTATIONS = {
   "cli/verbs/broker": () => import("./verbs/broker.ts"),
   "cli/verbs/cancel": () => import("./verbs/cancel.ts"),
   "cli/verbs/completion": () => import("./verbs/completion.ts"),
+  "cli/verbs/compose": () => import("./verbs/compose.ts"),
   "cli/verbs/config": () => import("./verbs/config.ts"),
   "cli/verbs/db_version": () => import("./verbs/db_version.ts"),
   "cli/verbs/doctor": () => import("./verbs/doctor.ts"),

@@ -3,6 +3,7 @@
  * from it; each implementation is imported when its command runs, not before.
  */
 import { type AnyCommand, type Family, isFamily } from "./command.ts";
+import { compose } from "./commands_compose.ts";
 import { config } from "./commands_config.ts";
 import * as control from "./commands_control.ts";
 import { coord } from "./commands_coord.ts";
@@ -20,7 +21,17 @@ import * as windows from "./commands_windows.ts";
 /** The groups of the overview, in its order. */
 export const GROUPS: readonly (readonly [string, readonly string[]])[] = [
   ["Windows", ["start", "who", "endpoints", "profile", "record"]],
-  ["Messages", ["send", "inbox", "history", "message", "show", "ack", "retry", "cancel"]],
+  ["Messages", [
+    "send",
+    "compose",
+    "inbox",
+    "history",
+    "message",
+    "show",
+    "ack",
+    "retry",
+    "cancel",
+  ]],
   ["Control", ["allow", "unblock", "pause", "resume", "release"]],
   ["History", ["export", "replay", "purge"]],
   ["Service", [
@@ -52,6 +63,7 @@ export const COMMANDS: Readonly<Record<string, AnyCommand>> = Object.assign(
     who: windows.who,
     endpoints: windows.endpoints,
     send: messages.send,
+    compose,
     inbox: messages.inbox,
     history: messages.history,
     message: messages.message,

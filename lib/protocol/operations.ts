@@ -3,6 +3,7 @@
  * Client types, request checks, help and the protocol reference derive from it.
  */
 import * as z from "zod/mini";
+import { composeFields, composeResult } from "./compose.ts";
 import * as schema from "./schema.ts";
 
 interface OperationSpec {
@@ -79,6 +80,26 @@ export const operations = {
       "endpoint_alive",
       "storm_guard",
       "shutting_down",
+    ],
+  },
+  compose: {
+    summary: "Admits what the operator of a window wrote in a popup of its tmux server.",
+    request: z.strictObject(composeFields),
+    response: composeResult,
+    reasons: [
+      "body_empty",
+      "body_too_large",
+      "body_binary",
+      "body_not_utf8",
+      "unknown_target",
+      "ambiguous_repository",
+      "registry_unavailable",
+      "ambiguous_endpoint",
+      "idempotency_conflict",
+      "window_unknown",
+      "sender_mismatch",
+      "shutting_down",
+      ...operatorOnly,
     ],
   },
   message: {

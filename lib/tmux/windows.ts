@@ -117,6 +117,21 @@ function occupant(
   return { found: "broker", command: dashes < 0 ? [] : argv.slice(dashes + 1) };
 }
 
+/** The repository in whose window a pane stands, and where that is; undefined for any other. */
+export async function repoOfPane(
+  tmux: Tmux,
+  pane: string,
+): Promise<
+  { readonly repo: string; readonly server_pid: number; readonly window_id: string } | undefined
+> {
+  const format = `#{pid} #{window_id} #{${REPO_OPTION}}`;
+  const { stdout } = await tmux.attempt("display-message", "-p", "-t", pane, format);
+  const [pid, windowId, encoded] = stdout.trim().split(" ");
+  const repo = decode(encoded);
+  if (repo === undefined || !windowId) return undefined;
+  return { repo, server_pid: Number(pid), window_id: windowId };
+}
+
 /** The session that windows of this repository go to when we run outside of the server. */
 export async function ownSession(tmux: Tmux): Promise<string | undefined> {
   const { code, stdout } = await tmux.attempt(

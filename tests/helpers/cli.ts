@@ -19,6 +19,10 @@ export async function runInside(
   let stderr = "";
   const { env = {}, stdin = "", answers, columns } = options;
   let asked = 0;
+  const answer = (question: string) => {
+    stderr += question + "\n";
+    return Promise.resolve(answers?.[asked++]);
+  };
   const context: CliContext = {
     env: (name) => env[name],
     clock: systemClock,
@@ -36,10 +40,8 @@ export async function runInside(
     async *stdinChunks() {
       yield typeof stdin === "string" ? new TextEncoder().encode(stdin) : stdin;
     },
-    ask(question) {
-      stderr += question + "\n";
-      return Promise.resolve(answers?.[asked++]);
-    },
+    ask: answer,
+    askLine: answer,
     readStdin(limit) {
       const bytes = typeof stdin === "string" ? new TextEncoder().encode(stdin) : stdin;
       return Promise.resolve(bytes.length > limit ? undefined : bytes);

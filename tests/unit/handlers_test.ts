@@ -22,6 +22,7 @@ const PARENTS: Record<number, number> = {
   410: 300,
   420: 410,
   500: 1,
+  600: 100,
 };
 const processes: Processes = {
   identify: (pid) => pid in PARENTS ? { pid, start: `s${pid}` } : undefined,
@@ -139,6 +140,40 @@ async function refused(work: () => Promise<unknown>, reason: string, text: RegEx
     return true;
   });
 }
+
+Deno.test("[B-03, B-04] compose is for what the window's own tmux server started outside of its windows", async () => {
+  const { ask, calls } = build();
+  await ask(attach, 200);
+  const compose = {
+    op: "compose",
+    idempotency_key: "k",
+    tmux: { server_pid: 100, window_id: "@1" },
+    target_repo: "beta",
+    body: "text",
+  };
+  const { result } = await ask(compose, 600);
+  assert.equal((result as { sender_repo: string }).sender_repo, "alpha");
+  const [request, origin] = calls.find(({ op }) => op === "send")!.args as [
+    Record<string, unknown>,
+    Origin,
+  ];
+  assert.deepEqual([request.sender_repo, request.provenance], ["alpha", "operator"]);
+  assert.equal(origin.owner?.attached.window.repo, "alpha");
+  // The worker, a command of it, one that plays broker and its child: all in the window.
+  for (const pid of [300, 400, 410, 420]) {
+    await refused(() => ask(compose, pid), "worker_refused", /window of alpha/);
+  }
+  await refused(() => ask(compose, 500), "sender_mismatch", /did not start the process/);
+  const elsewhere = { ...compose, tmux: { server_pid: 100, window_id: "@2" } };
+  await refused(() => ask(elsewhere, 600), "window_unknown", /tamq endpoints/);
+  const other = { ...compose, tmux: { server_pid: 500, window_id: "@1" } };
+  await refused(() => ask(other, 600), "window_unknown", /tamq endpoints/);
+  await refused(
+    () => ask({ ...compose, sender_repo: "beta" }, 600),
+    "unknown_field",
+    /sender_repo/,
+  );
+});
 
 Deno.test("[T-04] ping tells protocol, version, capabilities and who the service is", async () => {
   const { ask } = build();

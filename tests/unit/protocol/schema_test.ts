@@ -53,12 +53,15 @@ Deno.test("every request but attach and send refuses unknown fields", () => {
       repo: "a",
       batch: "b",
       endpoint_id: "e",
+      idempotency_key: "k",
+      tmux: { server_pid: 1, window_id: "@1" },
+      body: "text",
       entries: [{ sender_repo: "a", target_repo: "b", body: "c" }],
     };
     const { shape } = request as unknown as { shape: object };
     const wanted = (field: string) =>
       field === "message_id" || name === "replay" ||
-      (["allow", "unblock", "release"].includes(name) && field !== "entries");
+      (["allow", "unblock", "release", "compose"].includes(name) && field !== "entries");
     const fields = Object.fromEntries(
       Object.entries(required).filter(([field]) => wanted(field) && field in shape),
     );
