@@ -82,13 +82,15 @@ function heading(
   if (snapshot === undefined) return [title];
   const { queue, leases, controls } = snapshot.status;
   const count = (state: string) => queue.states[state] ?? 0;
+  // Of an older service it is not known how many of them were withdrawn.
+  const failed = count("failed") - (queue.cancelled ?? 0);
   const held = controls.held.reduce((sum, pair) => sum + pair.messages, 0);
   const blocked = controls.blocked.length;
   const numbers: [string, number, Piece["style"]][] = [
     ["waiting", count("pending"), undefined],
     ["being written", leases.active, undefined],
     ["to be acknowledged", count("awaiting_ack"), undefined],
-    ["failed", count("failed"), count("failed") > 0 ? "red" : undefined],
+    ["failed", failed, failed > 0 ? "red" : undefined],
     ["held", held, held > 0 ? "yellow" : undefined],
     ["blocked pairs", blocked, blocked > 0 ? "red" : undefined],
     ["injected", count("injected"), "dim"],
@@ -232,7 +234,7 @@ function windows({ status, open, moreOpen }: Snapshot, now: number): Content {
       { text: window.repo },
       state,
       depth(window.repo),
-      { text: window.mode },
+      window.recording ? { text: `RECORDED ${window.mode}`, style: "red" } : { text: window.mode },
       { text: relativeTime(window.attached_at, now).replace(/ ago$/, "") },
       { text: window.endpoint },
       { text: window.command.join(" ") },
@@ -249,9 +251,9 @@ function windows({ status, open, moreOpen }: Snapshot, now: number): Content {
     title: "WINDOWS",
     columns: [
       { title: "WINDOW", least: 8, most: 30, rank: 0 },
-      { title: "STATE", least: 12, most: 48, rank: 1 },
+      { title: "STATE", least: 22, most: 48, rank: 1 },
       { title: "QUEUE", least: 5, most: 6, rank: 2, right: true },
-      { title: "MODE", least: 7, most: 7, rank: 5 },
+      { title: "MODE", least: 9, most: 16, rank: 5 },
       { title: "SINCE", least: 5, most: 8, rank: 4 },
       { title: "ENDPOINT", least: 12, most: 20, rank: 6 },
       { title: "COMMAND", least: 8, most: 60, rank: 3 },
@@ -348,8 +350,20 @@ function stateWords(message: WireMessage): Piece {
   }
   if (state !== "pending") return { text: state, style: "green" };
   if (isLeased(message)) return { text: "being written", style: "green" };
-  return { text: `waits: ${reasonWords(waiting_reason ?? "queued")}`, style: "yellow" };
+  const why = waiting_reason ?? "queued";
+  return { text: `waits: ${WAITING_WORDS[why] ?? reasonWords(why)}`, style: "yellow" };
 }
+
+const WAITING_WORDS: Readonly<Record<string, string>> = {
+  queued: "its turn",
+  not_attached: "no window",
+  ambiguous_endpoint: "several windows: send with --endpoint",
+  backoff: "the next try",
+  broker_silent: "the window's broker",
+  paused: "tamq resume",
+  "held: not allowed": "tamq allow",
+  "held: the window takes what is released": "tamq release",
+};
 
 function route(message: WireMessage): string {
   return `${senderLabel(message.sender_repo, message.provenance)} → ${message.target_repo}`;

@@ -18,7 +18,8 @@ export interface Snapshot {
 /** As many as one page holds at most. */
 const OPEN = 256;
 const LATEST = 100;
-const FAILED = 50;
+/** Withdrawn messages are among them, and left out. */
+const FAILED = 200;
 
 export async function readSnapshot(
   socket: string,

@@ -47,7 +47,7 @@ function snapshot(messages: readonly WireMessage[], repos: readonly string[]): S
   const gate = { open: false, reason: "agent_busy" };
   const status = {
     service: { pid: 7, started_at: "2029-12-31T23:00:00.000Z" },
-    queue: { states: { pending: 3, failed: 1 } },
+    queue: { states: { pending: 3, failed: 3 }, cancelled: 2 },
     leases: { active: 1 },
     controls: { paused_at: null, held: [], blocked: [] },
     endpoints: [{
@@ -58,6 +58,7 @@ function snapshot(messages: readonly WireMessage[], repos: readonly string[]): S
         command: ["codex", repo],
         mode: "trigger",
         gate,
+        recording: repo === "alpha",
         broker_pid: 9,
         window_id: "@1",
         attached_at: "2029-12-31T23:00:00.000Z",
@@ -147,6 +148,8 @@ Deno.test("[C-01] top at 80 by 24 names windows, queue, leases, retries, failure
       "busy: the agent works",
       "being written to",
       "no window",
+      "RECORDED",
+      "waits: the next try",
       "in 5s   alpha → gamma  retry: the agent works",
       "lease: being written",
       "the window took nothing for too long",
