@@ -2,6 +2,39 @@
 import type { Clock } from "./base/clock.ts";
 import { describe } from "./base/proc.ts";
 
+/** What a broker is started with, behind what runs `tamq`. */
+export function brokerArguments(
+  options: {
+    readonly repo: string;
+    readonly path: string;
+    readonly mode: string;
+    readonly command: readonly string[];
+    readonly service: boolean;
+    readonly bare?: boolean | undefined;
+    readonly record?: "output" | "input" | undefined;
+    readonly profile?: string | undefined;
+    /** From a broker that becomes this program (B-17). */
+    readonly handover?: string;
+  },
+): string[] {
+  const { repo, path, mode, command, service, bare, record, profile, handover } = options;
+  return [
+    "broker",
+    `--repo=${repo}`, // joined: a name may begin with "-"
+    "--cwd",
+    path,
+    "--mode",
+    mode,
+    ...service ? [] : ["--no-service"],
+    ...bare ? ["--bare"] : [],
+    ...record === undefined ? [] : [record === "input" ? "--record-input" : "--record"],
+    ...profile === undefined ? [] : [`--profile=${profile}`],
+    ...handover === undefined ? [] : [`--handover=${handover}`],
+    "--",
+    ...command,
+  ];
+}
+
 /** True for the argument vector with which windows start their broker, however tamq is installed. */
 export function isBrokerCommand(argv: readonly string[]): boolean {
   // A tmux server keeps the arguments of the client that started it, and with them those of the

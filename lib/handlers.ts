@@ -218,6 +218,10 @@ export function createHandlers(options: HandlerOptions): Handle {
       originOfOperator(peer);
       return { result: await queue.controls.release(fields) };
     },
+    upgrade: async (fields, { peer }) => {
+      originOfOperator(peer);
+      return { result: await windows.upgrades.run(fields) };
+    },
     watch: (fields) => options.events.watch(fields),
     status: () => ({ result: options.status() }),
   };

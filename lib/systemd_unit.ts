@@ -7,6 +7,16 @@ import type { Env } from "./config.ts";
 
 export const UNIT_NAME = "tamq.service";
 
+/** Whether systemd runs that process as our unit. */
+export function runsInUnit(pid: number): boolean {
+  try {
+    return Deno.readTextFileSync(`/proc/${pid}/cgroup`).split("\n")
+      .some((line) => line.endsWith(`/${UNIT_NAME}`));
+  } catch {
+    return false;
+  }
+}
+
 /** By this first line a unit is known to be ours. */
 const MARK = "# Made by `tamq service install`.";
 

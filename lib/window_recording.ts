@@ -56,6 +56,11 @@ export class WindowRecording {
     return this.#recording?.active === true;
   }
 
+  /** Something is not written yet. */
+  get busy(): boolean {
+    return this.#recording?.busy === true;
+  }
+
   /** For the relay, once the worker's terminal is there. */
   tap(master: number): { readonly tap?: Tap } {
     this.#master = master;

@@ -17,6 +17,7 @@ import type { RequestOf, ResponseOf } from "./protocol/operations.ts";
 import type { ServiceFrame, WireEndpoint } from "./protocol/schema.ts";
 import type { EndpointFacts, Queue } from "./queue.ts";
 import type { Channel, Reply } from "./socket.ts";
+import { type LiveWindow, WindowUpgrades } from "./window_upgrades.ts";
 
 export interface WindowStreamsOptions {
   readonly queue: Queue;
@@ -48,8 +49,11 @@ export class WindowStreams {
   readonly #options: WindowStreamsOptions;
   readonly #facts = new Map<number, EndpointFacts>();
 
+  readonly upgrades: WindowUpgrades;
+
   constructor(options: WindowStreamsOptions) {
     this.#options = options;
+    this.upgrades = new WindowUpgrades(options);
   }
 
   /** Throws the reasons that the operation table names for `attach`. */
@@ -97,7 +101,12 @@ export class WindowStreams {
       capabilities: [...facts.capabilities],
       ack_mode: ackMode,
     };
-    return { result, stream: (channel) => this.#run(attached, port, channel, call.newerMinor) };
+    const { program } = fields;
+    const run = (channel: Channel) => {
+      const live = { window, program, send: (frame: ServiceFrame) => channel.send(frame) };
+      return this.#run(attached, port, channel, call.newerMinor, live);
+    };
+    return { result, stream: run };
   }
 
   async #run(
@@ -105,6 +114,7 @@ export class WindowStreams {
     port: StreamPort,
     channel: Channel,
     newerMinor: boolean,
+    live: LiveWindow,
   ): Promise<void> {
     const { queue, log, onEnded, onChanged } = this.#options;
     const { window } = attached;
@@ -117,12 +127,14 @@ export class WindowStreams {
     if (channel.stopping.aborted) stop();
     channel.stopping.addEventListener("abort", stop);
     port.open(channel);
+    this.upgrades.attached(live);
     try {
       for await (const json of channel.frames()) {
         const frame = parseBrokerFrame(json, newerMinor);
         if (frame === undefined) continue;
         if (frame.type === "gate") this.#setGate(attached, frame.open, frame.reason);
         else if (frame.type === "recording") attached.recording = frame.on;
+        else if (frame.type === "not_upgraded") this.upgrades.refused(window, frame.reason);
         else {
           const { type: _, ...settlement } = frame;
           port.hold();
@@ -145,6 +157,7 @@ export class WindowStreams {
     } finally {
       channel.stopping.removeEventListener("abort", stop);
       channel.close();
+      this.upgrades.detached(live);
       await queue.detach(attached);
       this.#forget(window.endpointRef);
       log.info("window.detached", { repo: window.repo, endpoint: window.endpointId });

@@ -69,6 +69,13 @@ const OPERATION_NOTES: Notes = {
     instance: "random for each broker",
     outstanding: "an attempt whose report was not answered",
     in_progress: "lease token of the attempt being made now; null: none",
+    program: "which program the broker is, and how often its process became another one",
+  },
+  upgrade: {
+    program: "the words that run `tamq`, a full path first",
+    wait_ms: "how long each broker may wait for a quiet moment",
+    repos: "only windows of these",
+    dry_run: "tells which there are, changes nothing",
   },
   history: {
     repo: "from or to it",
@@ -255,6 +262,9 @@ ${frames(jsonSchema(watchFrame), EVENT_NOTES)}`;
 
 /** What commands print with --json, where their own help does not say it better. */
 const JSON_COMMANDS: Readonly<Record<string, string>> = {
+  upgrade:
+    "`program`: version that runs the command, `service`: `from`, `to`, `pid`, `windows`: as " +
+    "[upgrade](protocol.md#upgrade) returns them",
   who: "a line a repository: `repo`, `endpoints` (list of ids)",
   endpoints: "a line an endpoint: [endpoint](protocol.md#endpoint)",
   send: "the result of [send](protocol.md#send)",

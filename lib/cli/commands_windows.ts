@@ -84,6 +84,10 @@ export const broker = command<BrokerFlags, string[]>({
       noService: flag("Without messages"),
       ...launch,
       ...recorded,
+      handover: {
+        ...text("WORD", "From the broker that becomes this program (tamq upgrade)"),
+        hidden: true,
+      },
     },
     positional: {
       kind: "array",

@@ -55,6 +55,7 @@ export const IMPLEMENTATIONS = {
   "cli/verbs/stop": () => import("./verbs/stop.ts"),
   "cli/verbs/unblock": () => import("./verbs/unblock.ts"),
   "cli/verbs/top": () => import("./verbs/top.ts"),
+  "cli/verbs/upgrade": () => import("./verbs/upgrade.ts"),
   "cli/verbs/watch": () => import("./verbs/watch.ts"),
   "cli/verbs/who": () => import("./verbs/who.ts"),
   "agent_side": () => import("../agent_side.ts"),

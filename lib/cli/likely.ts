@@ -22,6 +22,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = Object.assign(Object.create(
   kill: "tamq stop (the service) or tmux kill-window (a window)",
   down: "tamq stop",
   restart: "tamq stop, then tamq serve --detach",
+  update: "tamq upgrade (running windows, once a newer version is installed)",
   daemon: "tamq serve --detach",
   health: "tamq status",
   delete: "tamq cancel ID (one that waits) or tamq purge (old ones)",

@@ -16,11 +16,12 @@ import { profile } from "./commands_profile.ts";
 import { record } from "./commands_record.ts";
 import * as service from "./commands_service.ts";
 import { service as unit } from "./commands_unit.ts";
+import { upgrade } from "./commands_upgrade.ts";
 import * as windows from "./commands_windows.ts";
 
 /** The groups of the overview, in its order. */
 export const GROUPS: readonly (readonly [string, readonly string[]])[] = [
-  ["Windows", ["start", "who", "endpoints", "profile", "record"]],
+  ["Windows", ["start", "who", "endpoints", "upgrade", "profile", "record"]],
   ["Messages", [
     "send",
     "compose",
@@ -62,6 +63,7 @@ export const COMMANDS: Readonly<Record<string, AnyCommand>> = Object.assign(
     broker: windows.broker,
     who: windows.who,
     endpoints: windows.endpoints,
+    upgrade,
     send: messages.send,
     compose,
     inbox: messages.inbox,

@@ -5,6 +5,7 @@
 import * as z from "zod/mini";
 import { composeFields, composeResult } from "./compose.ts";
 import * as schema from "./schema.ts";
+import { upgradeFields, upgradeResult } from "./upgrade_schema.ts";
 
 interface OperationSpec {
   readonly summary: string;
@@ -198,6 +199,12 @@ export const operations = {
     request: z.strictObject(schema.watchFields),
     response: schema.watchResult,
     reasons: ["invalid_cursor"],
+  },
+  upgrade: {
+    summary: "Has the brokers of windows become a newer program; their workers do not notice.",
+    request: z.strictObject(upgradeFields),
+    response: upgradeResult,
+    reasons: [...operatorOnly],
   },
   status: {
     summary: "Reports the health of each part separately.",

@@ -317,6 +317,8 @@ export const attachFields = {
   in_progress: z.optional(z.nullable(short)),
   /** What the window shows is recorded (B-15). */
   recording: z.optional(z.boolean()),
+  /** Which program the broker is, and how often its process became a newer one (B-17). */
+  program: z.optional(z.strictObject({ version: short, upgrades: count })),
 };
 
 export const attachResult = z.strictObject({
@@ -350,6 +352,8 @@ export const brokerFrame = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("settle"), ...settlement.shape }),
   /** The recording of the window ended by itself. */
   z.strictObject({ type: z.literal("recording"), on: z.boolean() }),
+  /** Answers `upgrade` where the broker stays the program that it is. */
+  z.strictObject({ type: z.literal("not_upgraded"), reason: z.string().check(z.maxLength(256)) }),
 ]);
 export type BrokerFrame = z.infer<typeof brokerFrame>;
 
@@ -375,6 +379,11 @@ export const serviceFrame = z.discriminatedUnion("type", [
     accepted: z.boolean(),
     reason: z.optional(z.string()),
   }),
+  /**
+   * The broker's process is to become `program`, which runs `tamq`; it says so by attaching again
+   * with one upgrade more, or answers `not_upgraded` (B-17).
+   */
+  z.strictObject({ type: z.literal("upgrade"), program: z.array(z.string()), wait_ms: count }),
   /** The service is about to close the stream; the broker attaches again when it is back. */
   z.strictObject({ type: z.literal("closing"), reason: z.string() }),
 ]);
@@ -386,4 +395,4 @@ export type WireAttachment = z.infer<typeof attachment>;
 export type WireEndpoint = z.infer<typeof endpoint>;
 export type WireStatus = z.infer<typeof status>;
 export type Settlement = z.infer<typeof settlement>;
-export { short };
+export { pid, short };

@@ -57,6 +57,9 @@ const BEGIN_MS = 2000;
 /** The screen is between two states: neither open nor closed. */
 export const UNSETTLED = "screen_unsettled";
 
+/** What another process goes on from. */
+export type KeptAgent = ReturnType<Agent["save"]>;
+
 export class Agent {
   readonly profile: AgentProfile;
   readonly observer: ScreenObserver;
@@ -73,7 +76,7 @@ export class Agent {
   left: { readonly messageId: string; readonly text: string } | undefined;
 
   /** Loads the terminal model: await it before the worker is spawned. */
-  static async open(options: AgentOptions): Promise<Agent> {
+  static async open(options: AgentOptions, kept?: KeptAgent): Promise<Agent> {
     const made: { agent?: Agent } = {};
     const hooks = () => made.agent === undefined ? undefined : made.agent.#hooks;
     const echoes = new ExpectedEchoes();
@@ -92,8 +95,29 @@ export class Agent {
           found.answer(answer);
         }
       },
-    });
-    return made.agent = new Agent(options, observer, echoes);
+    }, kept?.screen);
+    made.agent = new Agent(options, observer, echoes);
+    if (kept !== undefined) made.agent.#restore(kept);
+    return made.agent;
+  }
+
+  /** For who takes over (B-17); clocks differ, so that times are told as what is left of them. */
+  save() {
+    const now = this.#clock.monotonic();
+    const { turns, until } = this.#submitted;
+    return {
+      screen: this.observer.save(),
+      knownMs: this.#knownAt === undefined ? null : now - this.#knownAt,
+      submitted: { turns, ms: Math.max(0, until - now) },
+      left: this.left ?? null,
+    };
+  }
+
+  #restore(kept: KeptAgent): void {
+    const now = this.#clock.monotonic();
+    if (kept.knownMs !== null) this.#knownAt = now - kept.knownMs;
+    this.#submitted = { turns: kept.submitted.turns, until: now + kept.submitted.ms };
+    this.left = kept.left ?? undefined;
   }
 
   private constructor(options: AgentOptions, observer: ScreenObserver, echoes: ExpectedEchoes) {

@@ -24,9 +24,18 @@ export interface LinkOptions {
   readonly onAttached: () => void;
   /** The service is there and says no; told again only when the reason changes. */
   readonly onRefused: (error: TamqError) => void;
+  /** This process is to become another program (B-17). */
+  readonly onUpgrade?: (program: readonly string[], waitMs: number) => void;
+  /** An attempt is over and told. */
+  readonly onSettled?: () => void;
+  /** Where the program before this one stood (B-17). */
+  readonly kept?: KeptLink;
   readonly clock: Clock;
   readonly log: Log;
 }
+
+/** What another process goes on from. */
+export type KeptLink = ReturnType<Link["save"]>;
 
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 1000;
@@ -48,7 +57,27 @@ export class Link {
   constructor(options: LinkOptions) {
     this.#o = options;
     this.#request = options.request;
+    this.#outstanding = options.kept?.outstanding ?? undefined;
+    this.#token = options.kept?.token ?? undefined;
     this.#running = this.#run();
+  }
+
+  /** Tells the service why this process stays the program that it is. */
+  notUpgraded(reason: string): void {
+    this.#send({ type: "not_upgraded", reason });
+  }
+
+  /** An attempt is under way. */
+  get busy(): boolean {
+    return this.#inProgress !== null;
+  }
+
+  /**
+   * For who takes over; not while {@link busy}. A delivery that was not read yet never reached this
+   * broker: the service learns that when the next one attaches.
+   */
+  save() {
+    return { outstanding: this.#outstanding ?? null, token: this.#token ?? null };
   }
 
   get attached(): boolean {
@@ -137,7 +166,7 @@ export class Link {
       this.#work = this.#work.then(() => this.#attempt(frame));
     } else if (frame.type === "settled") {
       if (this.#outstanding?.lease_token === frame.lease_token) this.#outstanding = undefined;
-    }
+    } else if (frame.type === "upgrade") this.#o.onUpgrade?.(frame.program, frame.wait_ms);
   }
 
   async #attempt(frame: DeliverFrame): Promise<void> {
@@ -159,6 +188,7 @@ export class Link {
     this.#outstanding = { lease_token: frame.lease_token, ...outcome };
     this.#inProgress = null;
     this.#send({ type: "settle", ...this.#outstanding });
+    this.#o.onSettled?.();
   }
 
   #send(frame: Parameters<Stream["send"]>[0]): void {

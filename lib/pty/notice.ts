@@ -50,6 +50,11 @@ export class Notices {
     }
   }
 
+  /** Something is being shown, by a process of its own. */
+  get busy(): boolean {
+    return this.#running !== undefined;
+  }
+
   /** Resolves when nothing waits to be shown. */
   async idle(): Promise<void> {
     await this.#running;

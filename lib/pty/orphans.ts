@@ -21,6 +21,7 @@ export function collectOrphans(workerPid: number): () => void {
     }
   };
   Deno.addSignalListener("SIGCHLD", collect);
+  collect(); // the program that this process was before may have been told of some
   return () => {
     Deno.removeSignalListener("SIGCHLD", collect);
     becomeSubreaper(false);

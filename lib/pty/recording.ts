@@ -83,6 +83,11 @@ export class Recording implements Tap {
     return !this.#stopped;
   }
 
+  /** Something is not written yet. */
+  get busy(): boolean {
+    return this.#running !== undefined;
+  }
+
   output(bytes: Uint8Array): void {
     this.#add("o", bytes);
   }

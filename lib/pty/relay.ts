@@ -120,9 +120,11 @@ export class Relay {
     }
   }
 
-  /** Nothing read waits to be written. */
-  get idle(): boolean {
-    return this.#toWorker.pending === 0 && this.#toTerminal.pending === 0 && !this.#ending;
+  /** Why nobody can take over right now (B-17); undefined: nothing read waits to be written. */
+  get unfinished(): "worker_exited" | "worker_not_reading" | "terminal_not_read" | undefined {
+    if (this.#ending || !this.#masterOpen) return "worker_exited";
+    if (this.#toWorker.pending > 0) return "worker_not_reading";
+    return this.#toTerminal.pending > 0 ? "terminal_not_read" : undefined;
   }
 
   /** Queues bytes for the worker behind everything before them; see {@link WriteQueue.send}. */

@@ -68,6 +68,14 @@ export class Session {
     }
   }
 
+  /**
+   * Goes on with the worker of the program that this process was before (B-17), still its child: one
+   * that ended meanwhile is told as any other.
+   */
+  static resume(kept: { pid: number; master: number; slave: number }): Session {
+    return new Session(kept.master, kept.pid, openPidfd(kept.pid), kept.slave);
+  }
+
   resize(size: TerminalSize): void {
     setSize(this.master, size);
   }

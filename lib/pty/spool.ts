@@ -69,7 +69,12 @@ export interface SpoolOptions {
   readonly notice: (text: string) => void;
   /** Bytes of messages kept while they cannot be sent; default 32 MiB. */
   readonly maxBytes?: number;
+  /** Where the program before this one stood; the header's instance is the same (B-17). */
+  readonly kept?: KeptSpool;
 }
+
+/** What another process goes on from. */
+export type KeptSpool = ReturnType<Spool["save"]>;
 
 interface Item {
   readonly record: SpoolRecord;
@@ -95,7 +100,36 @@ export class Spool {
   /** Never throws: a directory that cannot be written is told, and messages are kept in memory. */
   constructor(options: SpoolOptions) {
     this.#o = options;
+    if (options.kept !== undefined) this.#restore(options.kept);
     this.#running = this.#run();
+  }
+
+  /**
+   * For who takes over. What is being sent is sent again: its key makes that a no-op. `lock` is the
+   * descriptor to keep open, so that nobody takes the file for a dead broker's; without it the
+   * messages are in memory alone for a moment, and the file is left to the service.
+   */
+  save() {
+    const lock = this.#file?.lock ?? null;
+    const queue = this.#queue.map(({ record, durable }) => ({
+      record,
+      durable: durable && lock !== null,
+    }));
+    return { sequence: this.#sequence, queue, lock, empty: this.#file?.empty ?? 0 };
+  }
+
+  #restore({ sequence, queue, lock, empty }: KeptSpool): void {
+    this.#sequence = sequence;
+    this.#queue.push(...queue);
+    this.#bytes = queue.reduce((sum, { record }) => sum + record.body.length, 0);
+    if (lock === null) return;
+    try {
+      const path = `${this.#o.dir}/${this.#o.header.instance}.spool`;
+      this.#file = SpoolFile.resume(path, lock, empty);
+    } catch (error) {
+      for (const item of this.#queue) item.durable = false;
+      this.#o.log.error("spool.storage_failed", { dir: this.#o.dir, reason: errorText(error) });
+    }
   }
 
   /** Messages not handed over yet. */

@@ -6,6 +6,7 @@ import { TamqError } from "../base/errors.ts";
 import { probe } from "../base/probe.ts";
 import type { Place } from "../model/ports.ts";
 import type { Provenance } from "../model/message.ts";
+import { closeFd } from "../pty_ffi.ts";
 
 export interface SpoolHeader {
   readonly repo: string;
@@ -37,10 +38,42 @@ const MAX_FILE = 256 << 20;
 
 export class SpoolFile {
   #good: number;
-  /** Where the header ends. */
   #empty = 0;
-  private constructor(readonly path: string, readonly file: Deno.FsFile, good: number) {
+  private constructor(
+    readonly path: string,
+    readonly file: Deno.FsFile,
+    good: number,
+    /** Descriptor that holds the lock, where it came from the program before (B-17). */
+    readonly guard?: number,
+  ) {
     this.#good = good;
+  }
+
+  /** Goes on with our own file, whose lock `guard` has never let go; its header ends at `empty`. */
+  static resume(path: string, guard: number, empty: number): SpoolFile {
+    const file = Deno.openSync(path, { read: true, write: true, append: true });
+    const spool = new SpoolFile(path, file, file.statSync().size, guard);
+    spool.#empty = empty;
+    return spool;
+  }
+
+  /** Where the header ends. */
+  get empty(): number {
+    return this.#empty;
+  }
+
+  /** The descriptor that holds the lock; undefined when it cannot be found. */
+  get lock(): number | undefined {
+    if (this.guard !== undefined) return this.guard;
+    const path = Deno.realPathSync(this.path);
+    for (const { name } of Deno.readDirSync("/proc/self/fd")) {
+      try {
+        if (Deno.readLinkSync(`/proc/self/fd/${name}`) === path) return Number(name);
+      } catch {
+        // the descriptor that reads the directory
+      }
+    }
+    return undefined;
   }
 
   /** Our own file, locked, its header written; directory 0700, file 0600. */
@@ -131,6 +164,7 @@ export class SpoolFile {
   }
   close(): void {
     this.file.close(); // releases the lock
+    if (this.guard !== undefined) closeFd(this.guard);
   }
 }
 

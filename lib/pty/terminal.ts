@@ -22,9 +22,10 @@ export class OuterTerminal {
   readonly #own: number[] = [];
   #raw = false;
 
-  constructor(readonly stdin = 0, readonly stdout = 1) {
+  /** @param settings as found by the program that this process was before, and to be restored. */
+  constructor(readonly stdin = 0, readonly stdout = 1, settings?: Termios) {
     this.isTerminal = isTerminal(stdin);
-    this.settings = getTermios(stdin);
+    this.settings = settings ?? getTermios(stdin);
     this.input = this.#reopen(stdin, "read");
     this.output = this.#reopen(stdout, "write");
   }

@@ -41,6 +41,9 @@ const TAKEN_MS = 20;
 /** An ESC with nothing behind it for so long is the key; terminals write a sequence at once. */
 const ESCAPE_MS = 100;
 
+/** What another process goes on from; its agent part is restored where the agent is opened. */
+export type KeptWindow = ReturnType<WorkerWindow["save"]>;
+
 export class WorkerWindow implements RelayHooks {
   readonly #o: WindowOptions;
   readonly #echoes: ExpectedEchoes;
@@ -63,8 +66,10 @@ export class WorkerWindow implements RelayHooks {
   #front: { readonly at: number; readonly seen: Foreground } | undefined;
   #repaintedAt = -Infinity;
   #cancelEscape = () => {};
+  readonly #reader: Reader;
 
-  constructor(options: WindowOptions) {
+  /** @param kept what the program before this one observed (B-17). */
+  constructor(options: WindowOptions, kept?: KeptWindow) {
     this.#o = options;
     const agent = this.#agent = options.agent?.agent;
     this.#echoes = agent?.echoes ?? new ExpectedEchoes();
@@ -72,7 +77,7 @@ export class WorkerWindow implements RelayHooks {
     this.#watch = new BlockWatch(clock, (target) => options.onLongBlock(target));
     const now = () => clock.monotonic();
     const front = () => this.#foreground();
-    const reader = new Reader({
+    const reader = this.#reader = new Reader({
       now,
       terminal: Deno.readLinkSync(`/proc/self/fd/${session.slave}`),
       termios: () => getTermios(session.master),
@@ -169,13 +174,52 @@ export class WorkerWindow implements RelayHooks {
       answer: (bytes) => this.#relay?.pushWorker(bytes),
       foreground: front,
     });
+    if (kept !== undefined) this.#restore(kept);
+  }
+
+  /** Why nobody can take over right now (B-17). */
+  get unfinished(): string | undefined {
+    if (this.#hold.active) return "delivery_in_progress";
+    if (this.#broken || this.#agent === undefined) return undefined;
+    return this.#modes.settled ? this.#agent.observer.unfinished : "screen_unsettled";
+  }
+  /** For who takes over. */
+  save() {
+    return {
+      broken: this.#broken,
+      started: !this.gate.starting,
+      modes: this.#modes.save(),
+      keys: this.#keys.save(),
+      operator: this.#operator.save(),
+      echoes: this.#echoes.save(this.#o.clock.monotonic()),
+      lines: this.#lines.save(),
+      row: this.#row.save(),
+      shell: this.#shell.save(),
+      watch: this.#watch.save(),
+      reader: this.#reader.save(),
+      agent: this.#broken ? null : this.#agent?.save() ?? null,
+    };
+  }
+
+  #restore(kept: KeptWindow): void {
+    this.#modes.restore(kept.modes);
+    this.#keys.restore(kept.keys);
+    this.#operator.restore(kept.operator);
+    this.#echoes.restore(kept.echoes, this.#o.clock.monotonic());
+    this.#lines.restore(kept.lines);
+    this.#row.restore(kept.row);
+    this.#shell.restore(kept.shell);
+    this.#watch.restore(this.#lines.open, kept.watch);
+    this.#reader.restore(kept.reader);
+    if (kept.started) this.gate.skipStart();
+    this.#awaitEscape();
+    if (kept.broken) this.degrade();
   }
 
   /** Call once, before anything is injected. */
   bind(relay: Relay): void {
     this.#relay = relay;
   }
-
   output(chunk: Uint8Array): void {
     const hidden = this.#modes.alternateScreen;
     this.#nextOutput?.resolve(true);
@@ -203,6 +247,10 @@ export class WorkerWindow implements RelayHooks {
     this.#operator.feed(this.#tokens);
     this.#tokens = [];
     this.gate.touch();
+    this.#awaitEscape();
+  }
+
+  #awaitEscape(): void {
     this.#cancelEscape();
     if (!this.#keys.pendingEscape) return;
     // Held keys keep it as it is: what follows it then tells.

@@ -30,6 +30,7 @@ Deno.test("[T-25][E-03] the handshake names repository, path, command, worker an
         in_progress: null,
         mode: "trigger",
         tmux: { server_pid: Deno.pid, session: "test", window_id: "@1", pane_id: "" },
+        program: { version: "0", upgrades: 0 },
       });
     })
   ));

@@ -155,7 +155,7 @@ async function isEnabled(context: CliContext): Promise<boolean> {
   return (await attempt(context, "is-enabled", "--quiet", UNIT_NAME)).code === 0;
 }
 
-async function systemctl(context: CliContext, ...args: string[]): Promise<void> {
+export async function systemctl(context: CliContext, ...args: string[]): Promise<void> {
   const { code, said } = await attempt(context, ...args);
   if (code === 0) return;
   throw new TamqError(

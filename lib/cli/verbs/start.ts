@@ -3,6 +3,7 @@ import { pause } from "../../base/clock.ts";
 import { displaySafe } from "../../base/display.ts";
 import { errorText, TamqError } from "../../base/errors.ts";
 import { selfCommand } from "../../base/self.ts";
+import { brokerArguments } from "../../broker_process.ts";
 import { call, findSocket } from "../../client.ts";
 import { loadSettings, type Settings } from "../../config.ts";
 import { gitaRegistry } from "../../gita.ts";
@@ -114,21 +115,12 @@ async function open(
       );
       continue;
     }
-    const argv = selfCommand([
-      "broker",
-      `--repo=${name}`, // joined: a name may begin with "-"
-      "--cwd",
-      path,
-      "--mode",
-      flags.mode,
-      ...flags.noService ? ["--no-service"] : [],
-      ...flags.bare ? ["--bare"] : [],
-      ...flags.record ? ["--record"] : [],
-      ...flags.recordInput ? ["--record-input"] : [],
-      ...flags.profile === undefined ? [] : [`--profile=${flags.profile}`],
-      "--",
-      ...words,
-    ]);
+    const { mode, bare, profile } = flags;
+    const record = flags.recordInput ? "input" : flags.record ? "output" : undefined;
+    const service = flags.noService !== true;
+    const argv = selfCommand(
+      brokerArguments({ repo: name, path, mode, service, bare, record, profile, command: words }),
+    );
     const made = await openWindow(tmux, place, { repo: name, argv, env }).catch((error) => {
       const ended = error instanceof TamqError && error.reason === "window_ended";
       throw ended ? endedAtOnce({ name, path }, words) : error;

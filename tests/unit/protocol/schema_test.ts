@@ -57,10 +57,12 @@ Deno.test("every request but attach and send refuses unknown fields", () => {
       tmux: { server_pid: 1, window_id: "@1" },
       body: "text",
       entries: [{ sender_repo: "a", target_repo: "b", body: "c" }],
+      program: ["tamq"],
+      wait_ms: 0,
     };
     const { shape } = request as unknown as { shape: object };
     const wanted = (field: string) =>
-      field === "message_id" || name === "replay" ||
+      field === "message_id" || name === "replay" || name === "upgrade" ||
       (["allow", "unblock", "release", "compose"].includes(name) && field !== "entries");
     const fields = Object.fromEntries(
       Object.entries(required).filter(([field]) => wanted(field) && field in shape),
