@@ -199,6 +199,7 @@ async function keep<K extends "attach" | "watch">(
   const reader = answerReader(conn);
   const line = encodeLine({ op, protocol: options.protocol ?? PROTOCOL, ...fields });
   let response: ResponseOf<K>;
+  options.signal?.addEventListener("abort", close);
   try {
     response = await within(
       clock,
@@ -210,7 +211,9 @@ async function keep<K extends "attach" | "watch">(
     );
   } catch (error) {
     close();
-    throw error;
+    throw options.signal?.aborted ? options.signal.reason : error;
+  } finally {
+    options.signal?.removeEventListener("abort", close);
   }
   return { conn, close, response, frames: frames(reader) };
 }

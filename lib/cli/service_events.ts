@@ -55,12 +55,19 @@ export async function* serviceEvents(
     time: rfc3339(clock.now()),
   });
   try {
-    let watch = await open(options, cursor);
+    let watch: Watch;
+    try {
+      watch = await open(options, cursor);
+    } catch (error) {
+      if (signal.aborted) return;
+      throw error;
+    }
     let came: ConnectionEvent["change"] = "connected";
     for (;;) {
       using _ = { [Symbol.dispose]: watch.close };
       cursor ??= watch.response.cursor;
       signal.addEventListener("abort", watch.close);
+      if (signal.aborted) return;
       yield tell(came);
       for await (const frame of watch.frames) {
         if (frame.type === "closing") break;

@@ -190,6 +190,9 @@ Deno.test("[C-01] tamq watch prints lines of a repository, survives a restart wi
   await world.mustTamq(["serve", "--detach"]);
   await world.mustTamq(["send", "To:alpha: again"]);
   await expect("connection.resumed", "service.started", "message.admitted");
+  // Also while it waits for a service that is away.
+  await world.mustTamq(["stop"]);
+  await expect("service.stopping", "connection.lost");
   child.kill("SIGINT");
   assert.equal((await child.status).code, 0);
   assert.equal((await lines.next()).done, true);
