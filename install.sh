@@ -167,7 +167,7 @@ main() {
   elif [ "$found" != "$prefix/bin/tamq" ]; then
     printf 'Another tamq comes first in your PATH: %s\n' "$found"
   fi
-  printf 'After an update a running service is replaced by: tamq stop && tamq serve --detach\n'
+  printf 'After an update, bring service and open windows up to date with: tamq upgrade\n'
 }
 
 # At the very end, so that a download that broke off runs nothing.

@@ -121,7 +121,7 @@ async function open({ settings, clock, signal, repos }: EventOptions, cursor: st
       "FAILED_PRECONDITION",
       "service_older",
       "the running service is older than this program and cannot be watched",
-      { hint: "replace it, windows stay: tamq stop && tamq serve --detach", cause: error },
+      { hint: "bring service and windows up to date, in place: tamq upgrade", cause: error },
     );
   }
 }
