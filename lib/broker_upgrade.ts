@@ -106,7 +106,8 @@ async function tryProgram(
       stderr: "piped",
     }).spawn();
   } catch (error) {
-    return `cannot run ${program[0]}: ${errorText(error)}`;
+    const absent = error instanceof Deno.errors.NotFound;
+    return `cannot run ${program[0]}: ${absent ? "there is no such file" : errorText(error)}`;
   }
   const done = child.output();
   const output = await within(clock, CHECK_MS, done, () => undefined);

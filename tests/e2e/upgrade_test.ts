@@ -1,52 +1,12 @@
 /** Running windows become a newer program under their workers' feet (B-17); real tmux, real brokers. */
 import assert from "node:assert/strict";
-import { World } from "../helpers/world.ts";
+import { agent, inWords, logged, type Outcome, processes, worldOf } from "../helpers/upgrades.ts";
+import type { World } from "../helpers/world.ts";
 
-const AGENTS = new URL("../agents/", import.meta.url).pathname;
-const quoted = (text: string) => `'${text.replaceAll("'", `'"'"'`)}'`;
-const agent = (name: string, ...args: string[]) =>
-  [Deno.execPath(), "run", "-A", "--quiet", "--no-lock", AGENTS + name, ...args].map(quoted)
-    .join(" ");
-
-async function linesOf(log: string): Promise<string[]> {
-  const text = await Deno.readTextFile(log).catch(() => "");
-  return text.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line) as string);
-}
-
-interface Upgraded {
-  program: string;
-  service: { from: string | null; to: string | null; pid: number | null };
-  windows: { repo: string; broker_pid: number; outcome: string; reason: string | null }[];
-}
-
-async function upgrade(world: World, ...args: string[]): Promise<Upgraded> {
+async function upgrade(world: World, ...args: string[]): Promise<readonly Outcome[]> {
   const { stdout, stderr } = await world.tamq(["upgrade", "--json", ...args]);
   assert.equal(stderr, "");
-  return JSON.parse(stdout) as Upgraded;
-}
-
-const outcomes = ({ windows }: Upgraded) =>
-  windows.map(({ repo, outcome, reason }) => [repo, outcome, reason ?? ""].join(" ").trim());
-
-/** Pid of a window's broker and of its worker. */
-async function processes(world: World, repo: string): Promise<string[]> {
-  const pane = await world.tmux("display", "-p", "-t", await world.window(repo), "#{pane_pid}");
-  const broker = pane.trim();
-  const children = await Deno.readTextFile(`/proc/${broker}/task/${broker}/children`);
-  return [broker, ...children.trim().split(" ")];
-}
-
-/** A world whose windows keep what they showed, and whose guard lets many messages pass. */
-async function worldOf(...repos: string[]): Promise<World> {
-  const world = await World.create(repos);
-  const { dir } = world;
-  await Deno.writeTextFile(`${dir}/home/.tmux.conf`, "set -g history-limit 200000\n", {
-    append: true,
-  });
-  await Deno.mkdir(`${dir}/config/tamq`, { recursive: true });
-  const guard = "[guard]\nburst = 1000\nper_hour = 100000\n";
-  await Deno.writeTextFile(`${dir}/config/tamq/config.toml`, guard);
-  return world;
+  return (JSON.parse(stdout) as { windows: Outcome[] }).windows;
 }
 
 /** The numbers of the rows that the worker's window shows, in order. */
@@ -78,7 +38,7 @@ Deno.test("[B-17] twenty upgrades in a row: no byte of the worker's is lost, no 
     const during = send();
     const done = await upgrade(world);
     await during;
-    assert.deepEqual(outcomes(done), ["alpha upgraded", "beta upgraded"], `upgrade ${i}`);
+    assert.deepEqual(inWords(done), ["alpha upgraded", "beta upgraded"], `upgrade ${i}`);
   }
   await send();
 
@@ -107,7 +67,7 @@ Deno.test("[B-17] twenty upgrades in a row: no byte of the worker's is lost, no 
 
   // … and typed into the other program once; so were the operator's notes, both ways.
   const heads = async (log: string, sender: string) =>
-    (await linesOf(log)).flatMap((line) =>
+    (await logged<string>(log)).flatMap((line) =>
       line.startsWith(`From:${sender}: `) ? [line.slice(sender.length + 7).split(" ⏎ ")[0]!] : []
     ).sort((a, b) => Number(a.split(" ")[1]) - Number(b.split(" ")[1]));
   const expected = bodies.map((_, i) => `block ${i + 1}`);

@@ -47,11 +47,9 @@ const upgrade: Verb<UpgradeFlags, string[]> = async function (flags, ...names) {
   const repos = names.length === 0 ? undefined : [...new Set(names)];
   const waitMs = (flags.wait ?? WAIT_S) * 1000;
   const before = await running(this, settings);
-  const expected = before === undefined ? [] : await attached(this, settings, repos);
-  if (flags.dryRun) {
-    const windows = before === undefined ? [] : await planned(this, settings, expected, repos);
-    return tell(this, flags, before, undefined, windows);
-  }
+  // Whoever may not do this learns it before anything is stopped.
+  const expected = before === undefined ? [] : await planned(this, settings, repos);
+  if (flags.dryRun) return tell(this, flags, before, undefined, expected);
   const after = await restart(this, settings, before);
   const missing = await comeBack(this, settings, expected, repos);
   const { windows } = await ask(this, "upgrade", {
@@ -97,7 +95,6 @@ async function attached(
 async function planned(
   context: CliContext,
   settings: Settings,
-  expected: readonly Result[],
   repos: string[] | undefined,
 ): Promise<readonly Result[]> {
   try {
@@ -105,7 +102,8 @@ async function planned(
     const only = repos === undefined ? {} : { repos };
     return (await ask(context, "upgrade", { ...request, ...only }, { settings })).windows;
   } catch (error) {
-    if (error instanceof TamqError && error.reason === "unknown_op") return expected;
+    const older = error instanceof TamqError && error.reason === "unknown_op";
+    if (older) return await attached(context, settings, repos);
     throw error;
   }
 }
@@ -140,7 +138,7 @@ async function comeBack(
     if (missing.length === 0) return [];
     if (context.clock.monotonic() >= end) {
       const reason = "it did not attach again: see what its window says";
-      return missing.map((one) => ({ ...one, outcome: "unchanged" as const, reason }));
+      return missing.map((one) => ({ ...one, outcome: "unchanged", to: one.from, reason }));
     }
     await pause(context.clock, POLL_MS);
   }
