@@ -215,6 +215,7 @@ export interface MessageStore {
     readonly ackTo: number;
   }): void;
   counts(): MessageCounts;
+  /** In bounded time: a page may be short, even empty, although others follow. */
   history(query: HistoryQuery): HistoryPage;
 }
 

@@ -110,7 +110,8 @@ export const operations = {
     reasons: ["unknown_message"],
   },
   history: {
-    summary: "Returns a page of messages, newest first.",
+    summary: "Returns a page of messages, newest first. It may be short, even empty, although " +
+      "`next_cursor` leads on: a search through a long history goes page by page.",
     request: z.strictObject(schema.historyFields),
     response: z.strictObject({
       messages: z.array(schema.message),
@@ -180,7 +181,9 @@ export const operations = {
     reasons: ["not_attached", "shutting_down"],
   },
   purge: {
-    summary: "Counts messages that a purge would take, or purges them a piece at a time.",
+    summary:
+      "Counts messages that a purge would take, or purges them a piece at a time (`execute`). Each " +
+      "filter chooses, and what any of them chooses goes.",
     request: z.strictObject(schema.purgeFields),
     response: schema.purgeResult,
     reasons: [

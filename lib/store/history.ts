@@ -62,10 +62,30 @@ export function readMessage(
   };
 }
 
-/** Newest first. */
-export function selectHistory(db: Database, query: HistoryQuery): HistoryPage {
-  const { records, more } = selectPage(db, query, "DESC");
-  return { records, nextBefore: more ? records.at(-1)!.seq : undefined };
+/**
+ * Newest first. With `most`, no more than so many messages are looked at for one page: it may be
+ * short or even empty although others follow.
+ */
+export function selectHistory(db: Database, query: HistoryQuery, most?: number): HistoryPage {
+  const floor = most === undefined || !isSearch(query) ? 0 : lookedAtDownTo(db, query, most);
+  const { records, more } = selectPage(db, { ...query, afterSeq: floor }, "DESC");
+  const rest = floor > 0 ? floor + 1 : undefined;
+  return { records, nextBefore: more ? records.at(-1)!.seq : rest };
+}
+
+/** No index leads to these: message after message is looked at. */
+function isSearch(query: HistoryQuery): boolean {
+  return [query.since, query.until, query.endpointId].some((filter) => filter !== undefined);
+}
+
+/** The sequence below which the next page begins; 0 when everything is looked at. */
+function lookedAtDownTo(db: Database, { beforeSeq }: HistoryQuery, most: number): number {
+  const { first, last } = db.prepare(
+    "SELECT (SELECT min(seq) FROM messages) AS first, (SELECT max(seq) FROM messages) AS last",
+  ).get() as { first: number | null; last: number | null };
+  if (first === null || last === null) return 0;
+  const floor = Math.min(beforeSeq ?? Infinity, last + 1) - 1 - most;
+  return floor < first ? 0 : floor;
 }
 
 /** A condition on a row `m` with parameters ?1, ?2 …, and their values. */

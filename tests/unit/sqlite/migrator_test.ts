@@ -60,6 +60,17 @@ Deno.test("[Q-02] migrations go forward once, and the version is recorded", () =
     assert.deepEqual(backups(dir), []);
   }));
 
+Deno.test("[Q-02] two processes that migrate one database at once do it once", () =>
+  withDatabase(async (db, path, dir) => {
+    await migrate(db, path, [one], clock);
+    const other = openDatabase(path, { busyTimeoutMs: 1000 });
+    // Both have seen version 1 before either has finished its backup.
+    await Promise.all([db, other].map((each) => migrate(each, path, [one, two], clock)));
+    assert.deepEqual([db, other].map(schemaVersion), [2, 2]);
+    assert.equal(backups(dir).length, 2);
+    other.close();
+  }));
+
 Deno.test("[Q-02] a backup with the time in its name precedes a change of message tables", () =>
   withDatabase(async (db, path, dir) => {
     await migrate(db, path, [one], clock);

@@ -3,6 +3,7 @@ import type { TamqError } from "../../../lib/base/errors.ts";
 import { readHistory, readMessage } from "../../../lib/store/history.ts";
 import { readReceipts } from "../../../lib/store/receipts.ts";
 import { openForReading } from "../../../lib/store/store.ts";
+import { addHistory } from "../../helpers/long_history.ts";
 import { type QueueRig, withQueue } from "../../helpers/queue_rig.ts";
 
 async function fill(rig: QueueRig): Promise<string[]> {
@@ -47,6 +48,47 @@ Deno.test("[Q-04] history is newest first and filtered by repository, state, cor
     assert.deepEqual(history({ since: "2030-01-01T01:00:10+01:00" }), [11, 10]);
     assert.deepEqual(history({ repo: "alpha", correlation_id: "trigger" }), [6, 0]);
     assert.deepEqual(history({ endpoint_id: "tmux-amq-7" }), []);
+  }));
+
+Deno.test("[Q-04] [Q-03] a search through a long history holds the service up for one page at a time, and finds all", () =>
+  withQueue(async (rig) => {
+    addHistory(rig.db, 25_000, 10);
+    const ids = await fill(rig);
+    const search = (filters: Parameters<typeof rig.queue.history>[0]) => {
+      const found: string[] = [];
+      const sizes: number[] = [];
+      let cursor: string | undefined;
+      for (;;) {
+        const page = rig.queue.history({ ...filters, cursor });
+        found.push(...page.messages.map((message) => message.message_id));
+        sizes.push(page.messages.length);
+        if (page.next_cursor === null) return { found, sizes };
+        cursor = page.next_cursor;
+      }
+    };
+    // As a reader of the file does it, in one go.
+    const whole = (filters: Parameters<typeof rig.queue.history>[0]) =>
+      readHistory(rig.db, { ...filters, limit: 30_000 }).messages.map((one) => one.message_id);
+    const old = search({ until: "2020-01-01T00:00:05Z" });
+    assert.deepEqual(old.sizes, [0, 0, 4]);
+    assert.deepEqual(old.found, whole({ until: "2020-01-01T00:00:05Z" }));
+    assert.deepEqual(search({ since: "2100-01-01T00:00:00Z" }).sizes, [0, 0, 0]);
+    const elsewhere = search({ endpoint_id: "tmux-amq-9", repo: "beta" });
+    assert.deepEqual(elsewhere.sizes, [0, 0, 0]);
+    const recent = search({ since: "2029-01-01T00:00:00Z", limit: 5 });
+    assert.deepEqual(recent.found, [...ids].reverse());
+    const middle = { since: "2020-01-01T02:46:30Z", until: "2020-01-01T02:46:50Z" };
+    assert.deepEqual(search(middle).found, whole(middle));
+    assert.equal(search(middle).found.length, 20);
+    const { found } = search({ since: "2020-01-01T00:00:00Z", limit: 10_000 });
+    assert.deepEqual([found.length, new Set(found).size], [25_012, 25_012]);
+    // What waits, failed or is done with is found at once.
+    for (const state of ["pending", "awaiting_ack", "failed", "acknowledged"]) {
+      const plan = rig.db.prepare(`EXPLAIN QUERY PLAN SELECT body FROM messages m
+        WHERE m.state = '${state}' ORDER BY m.seq DESC LIMIT 51`).all();
+      assert.match(String(plan[0]!.detail), /INDEX messages_(pending|awaiting|failed|acknow)/);
+      assert.equal(plan.length, 1, "and needs no sorting");
+    }
   }));
 
 Deno.test("[Q-04] pages join without gap or repetition, also while messages arrive", () =>
