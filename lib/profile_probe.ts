@@ -2,13 +2,14 @@
  * Tries a profile (`tamq profile test`): runs a command in the terminal at hand, writes nothing to
  * it, and reports what its profile recognised. Not a broker: no service, no messages.
  */
-import { type Clock, systemClock } from "./base/clock.ts";
+import { type Clock, pause, systemClock } from "./base/clock.ts";
 import { importLate } from "./base/late.ts";
 import { createLog } from "./base/log.ts";
 import type { Settings } from "./config.ts";
 import { launchFor, type LaunchWish } from "./launch.ts";
 import type { Agent } from "./pty/agent.ts";
-import { foreground } from "./pty/foreground.ts";
+import { type Foreground, foreground } from "./pty/foreground.ts";
+import { ModeTracker } from "./pty/modes.ts";
 import { isAgentProfile } from "./pty/profiles/catalog.ts";
 import { Relay, type RelayHooks } from "./pty/relay.ts";
 import { Session } from "./pty/session.ts";
@@ -17,6 +18,8 @@ import { OuterTerminal } from "./pty/terminal.ts";
 export interface ProbeReport {
   readonly profile: string;
   readonly added: readonly string[];
+  /** What a program without a profile gets: see `tamq profile test`. Null: it has a profile. */
+  readonly plain: "shell" | "full_screen" | "lines" | "unknown" | null;
   /** Null where the profile is no agent's: there is nothing to recognise. */
   readonly seen: {
     /** `ready`, `busy`, `blocked` or `unknown`, and why. */
@@ -51,6 +54,8 @@ const STEADY_MS = 1000;
 /** Agents take some seconds to start; one that is not ready by then will not be. */
 const STUCK_MS = 6000;
 const PATIENCE_MS = 20_000;
+/** A program without a profile shows what it is within so long, milliseconds. */
+const PLAIN_MS = 1500;
 
 /** Throws as starting a window does: `command_not_found`, `profile_invalid`, … */
 export async function probeProfile(options: ProbeOptions): Promise<ProbeReport> {
@@ -74,8 +79,12 @@ export async function probeProfile(options: ProbeOptions): Promise<ProbeReport> 
       size: terminal.size,
     });
     try {
+      const modes = new ModeTracker();
       const hooks: RelayHooks = {
-        output: (chunk) => agent?.observer.push(chunk),
+        output(chunk) {
+          if (agent === undefined) modes.feed(chunk);
+          else agent.observer.push(chunk);
+        },
         input: (chunk) => chunk,
         inputRelayed() {},
       };
@@ -89,10 +98,14 @@ export async function probeProfile(options: ProbeOptions): Promise<ProbeReport> 
       });
       let exit: number | null = null;
       const running = relay.run().then(({ code }) => void (exit = code));
-      if (agent !== undefined) await Promise.race([running, steady(agent, clock)]);
+      const settled = agent === undefined ? pause(clock, PLAIN_MS) : steady(agent, clock);
+      await Promise.race([running, settled]);
       const report: ProbeReport = {
         profile: profile.name,
         added: launch.added,
+        plain: agent === undefined && exit === null
+          ? plain(modes, foreground(session.master, session.pid))
+          : null,
         seen: agent === undefined ? null : look(agent, session),
         took_ms: Math.round(clock.monotonic() - startedAt),
         exit,
@@ -107,6 +120,13 @@ export async function probeProfile(options: ProbeOptions): Promise<ProbeReport> 
     await agent?.close();
     terminal.close();
   }
+}
+
+/** How a message would reach a program that no profile is for (B-16). */
+function plain(modes: ModeTracker, front: Foreground): ProbeReport["plain"] {
+  if (front.kind === "shell" || front.windowShell) return "shell";
+  if (front.kind === "unknown") return "unknown";
+  return modes.alternateScreen ? "full_screen" : "lines";
 }
 
 /** Until the agent has been ready for a while, or nothing changes any more, or patience ends. */

@@ -28,6 +28,9 @@ const REASONS: Readonly<Record<string, string>> = {
   output_unsettled: "the program was in the middle of a sequence",
   broker_degraded: "the window's broker has met an error and only passes bytes on",
   broker_lost: "the window's broker is gone",
+  broker_silent: "the window's broker did not say what became of the last attempt",
+  broker_error: "the window's broker met an error of its own",
+  not_attached: "the repository has no window now",
   busy: "another message was being written",
   // Written, not submitted.
   not_shown: "the text did not appear in the agent's line; Enter was not pressed",

@@ -10,6 +10,9 @@ const load = () => late("cli/verbs/profile");
 const list = command<JsonFlag, []>({
   brief:
     "List the profiles and the commands that they are for, in the order in which they are tried",
+  details:
+    `Your own profiles are files NAME.toml in the folder "profiles" beside the configuration file
+(tamq config path); they come before the built-in ones.`,
   usage: ["[--json]"],
   examples: [{ run: "tamq profile list", does: "your own ones first" }],
   parameters: { flags: { json } },
@@ -40,9 +43,10 @@ const test = command<verbs.TestFlags, string[]>({
   details:
     `Runs CMD in a tmux server of its own, in this folder, writes nothing to it, and ends it once the
 agent is ready or after 20 seconds. The exit status is 0 when messages could be delivered, else 1.`,
-  usage: ["[--profile NAME] [--bare] [--json] CMD..."],
+  usage: ["[--profile NAME] [--bare] [--json] 'CMD'", "[...] -- CMD..."],
   examples: [
     { run: "tamq profile test codex", does: "after an update of the agent" },
+    { run: "tamq profile test 'codex --model o5'", does: "with options, quoted as for --command" },
     { run: "tamq profile test --profile codex ./my-wrapper", does: "a command of another name" },
   ],
   parameters: {

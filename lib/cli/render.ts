@@ -3,6 +3,7 @@ import { displaySafe } from "../base/display.ts";
 import type { MessageState } from "../model/message.ts";
 import { senderLabel } from "../model/envelope.ts";
 import { attemptWords, reasonWords } from "./attempt_words.ts";
+import { attemptSteps, waitingSteps } from "./gate_steps.ts";
 import type { Style } from "./colour.ts";
 import { bodyBlock, type Look, PLAIN, table, wrap } from "./layout.ts";
 import type { WireAttempt, WireEndpoint, WireMessage } from "../protocol/schema.ts";
@@ -149,6 +150,11 @@ export function messageDetails(
     return said === undefined ? [] : [`attempt ${attempt.attempt}: ${displaySafe(said)}`];
   });
   if (words.length > 0) blocks.push(words.flatMap((line) => wrap(line, look.width)).join("\n"));
+  const steps = [
+    ...attempts.map((attempt) => [`attempt ${attempt.attempt}`, attemptSteps(attempt)]),
+    ["now", waitingSteps(message.waiting_reason)],
+  ].flatMap(([when, line]) => line === undefined ? [] : [`${when}: ${displaySafe(line)}`]);
+  if (steps.length > 0) blocks.push(steps.flatMap((line) => wrap(line, look.width)).join("\n"));
   return blocks.join("\n\n");
 }
 

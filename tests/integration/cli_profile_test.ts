@@ -85,3 +85,23 @@ Deno.test("[B-06][B-08] profile test: an agent that is recognised, and one whose
   assert.match(bad.stdout, /^state +unknown: the agent's line was not found on the screen$/m);
   assert.match(bad.stdout, /^ {2}│.* Type your message/m);
 });
+
+Deno.test("[B-16] profile test: what a shell, a full-screen program and one that reads lines would get", async () => {
+  await using world = await World.create([]);
+  const messages = async (...words: string[]) => {
+    const { code, stdout } = await world.tamq(["profile", "test", ...words]);
+    return `${code}: ${/^messages +(.*)$/m.exec(stdout)?.[1]}`;
+  };
+  assert.equal(
+    await messages("bash --norc"),
+    "0: are shown in the window; nothing is typed at a shell",
+  );
+  assert.equal(await messages("cat"), "0: are typed as lines, once it reads them");
+  assert.equal(
+    await messages("sh -c 'printf \"\\033[?1049h\"; exec sleep 60'"),
+    "1: wait until it ends: a full-screen program without a profile gets none",
+  );
+  const ended = await world.tamq(["profile", "test", "sh -c 'exit 3'"]);
+  assert.match(ended.stdout, /^ended +with status 3$/m);
+  assert.equal(ended.code, 1);
+});

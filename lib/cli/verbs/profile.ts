@@ -13,7 +13,7 @@ import { requireCommand } from "../find_command.ts";
 import { late } from "../late.ts";
 import { table } from "../render.ts";
 import { windowEnvironment } from "../window_environment.ts";
-import { quoteWord } from "../words.ts";
+import { quoteWord, splitWords } from "../words.ts";
 import type { JsonFlag } from "./service.ts";
 
 export interface TestFlags extends JsonFlag {
@@ -50,8 +50,10 @@ const PROBE_MS = 40_000;
 const POLL_MS = 100;
 const SIZE = ["-x", "100", "-y", "40"];
 
-export const test: Verb<TestFlags, string[]> = async function (flags, ...command) {
+export const test: Verb<TestFlags, string[]> = async function (flags, ...given) {
   const settings = await loadSettings(this.env);
+  // In one word as for --command of `tamq start`, or as words of their own.
+  const command = given.length === 1 ? splitWords(given[0]!) : given;
   const wish = {
     command,
     ...(flags.profile === undefined ? {} : { profile: flags.profile }),
@@ -76,7 +78,7 @@ export const test: Verb<TestFlags, string[]> = async function (flags, ...command
       ...flags.profile === undefined ? [] : [`--profile=${flags.profile}`],
       ...flags.bare ? ["--bare"] : [],
       "--",
-      ...command,
+      ...command.length === 1 ? command.map(quoteWord) : command, // one word is split again
     ]);
     this.err(`running ${displaySafe(command.map(quoteWord).join(" "))} as ${profile.name} …`);
     const env = windowEnvironment(this.env, new Set());
@@ -119,10 +121,18 @@ async function awaited(
   });
 }
 
-function deliverable({ seen, exit }: ProbeReport): boolean {
+function deliverable({ seen, exit, plain }: ProbeReport): boolean {
   if (exit !== null) return false;
-  return seen === null || (seen.state === "ready" && seen.at_terminal && seen.bracketed_paste);
+  if (seen === null) return plain === "shell" || plain === "lines";
+  return (seen.state === "ready" && seen.at_terminal && seen.bracketed_paste);
 }
+
+const PLAIN_WORDS: Readonly<Record<NonNullable<ProbeReport["plain"]>, string>> = {
+  shell: "are shown in the window; nothing is typed at a shell",
+  full_screen: "wait until it ends: a full-screen program without a profile gets none",
+  lines: "are typed as lines, once it reads them",
+  unknown: "would wait: what reads the terminal cannot be looked into (ssh, sudo, a container)",
+};
 
 function words(report: ProbeReport): string {
   const { profile, added, seen, exit } = report;
@@ -133,7 +143,7 @@ function words(report: ProbeReport): string {
   ];
   if (exit !== null) rows.push(["ended", `with status ${exit}`]);
   if (seen === null) {
-    rows.push(["messages", "are typed as lines; see docs/terminals.md"]);
+    if (report.plain !== null) rows.push(["messages", PLAIN_WORDS[report.plain]]);
     return table(rows);
   }
   const line = seen.line_empty === null ? "not found" : seen.line_empty ? "empty" : "holds text";
