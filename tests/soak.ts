@@ -10,6 +10,7 @@ const ROOT = new URL("../", import.meta.url).pathname;
 /** Variable to count. */
 const COUNTS: Readonly<Record<string, number>> = {
   KILLS: 10_000,
+  COORD_KILLS: 2000,
   QUEUE_KILLS: 2000,
   POWER_CUTS: 1000,
   SECTOR_CUTS: 20_000,
@@ -23,6 +24,7 @@ const COUNTS: Readonly<Record<string, number>> = {
   SENDERS_EACH: 200,
   LEASE_RACES: 100_000,
   STARTS: 100,
+  HISTORY: 1_000_000,
 };
 
 const args = [...Deno.args];
@@ -44,7 +46,7 @@ for (const name of Object.keys(env)) env[name] = Deno.env.get(name) ?? env[name]
 
 const all = [...Deno.readDirSync(`${ROOT}tests/fault`)].map(({ name }) => `tests/fault/${name}`)
   .filter((path) => path.endsWith("_test.ts"))
-  .concat("tests/property/queue_test.ts")
+  .concat("tests/property/queue_test.ts", "tests/integration/history_scale_test.ts")
   .sort();
 const wanted = args.length === 0 ? all : all.filter((path) => args.some((a) => path.startsWith(a)));
 let failed = 0;
