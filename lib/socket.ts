@@ -12,6 +12,7 @@ export {
   readHolder,
   type ServiceLock,
   serviceRunning,
+  tryLockFile,
   tryServiceLock,
 } from "./ipc/lock.ts";
 export { PEER_CHECK, PeerFinder } from "./ipc/peer.ts";

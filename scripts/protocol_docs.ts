@@ -343,7 +343,8 @@ ${jsonCommands()}
 ## status
 
 One object. Each part has \`ok\` and, for people, \`detail\`. The exit status is 1 when a part other than
-\`state_hub\` is not \`ok\`, and 3 when the service does not answer.
+\`state_hub\` is not \`ok\`, and 3 when the service does not answer. \`coordination_engine\` and
+\`embedded_hub\` have \`running\` as well; messages need neither, so they do not count.
 
 ${parts.join("\n")}
 ## doctor

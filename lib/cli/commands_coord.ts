@@ -4,6 +4,7 @@ import { command, family } from "./command.ts";
 import { late } from "./late.ts";
 import { count, flag, json, repo, text } from "./parameters.ts";
 import type { ServiceFlags } from "./serve_flags.ts";
+import { statePurge } from "./commands_state_purge.ts";
 import type * as views from "./verbs/coord_views.ts";
 import type { CheckpointFlags, ReleaseFlags } from "./verbs/coord_worker.ts";
 import type { JsonFlag } from "./verbs/service.ts";
@@ -207,10 +208,16 @@ const release = command<ReleaseFlags, [string]>({
   load: async () => ({ default: (await worker()).release }),
 });
 
+const purge = statePurge(
+  "coord",
+  "Remove old prompts, checkpoints and receipts that the State Hub has, while the engine is stopped",
+);
+
 export const coord = family("The coordination engine: wakes workers for what the State Hub holds", {
   serve,
   stop,
   status,
+  purge,
   triggers,
   leases,
   explain,

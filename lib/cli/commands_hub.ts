@@ -3,6 +3,7 @@ import { BLOCKED_REASONS } from "../model/checkpoint.ts";
 import { command, family } from "./command.ts";
 import { late } from "./late.ts";
 import { count, flag, json, repo, text } from "./parameters.ts";
+import { statePurge } from "./commands_state_purge.ts";
 import { message, plan } from "./commands_hub_plans.ts";
 import type * as verbs from "./verbs/hub_records.ts";
 import type { HubServeFlags } from "./verbs/hub_service.ts";
@@ -250,10 +251,16 @@ const task = family("Tasks of the State Hub", {
   }),
 });
 
+const purge = statePurge(
+  "hub",
+  "Remove old receipts, checkpoints and acknowledged messages, while the State Hub is stopped",
+);
+
 export const hub = family("The State Hub: tasks, workplans and messages", {
   serve,
   stop,
   status,
+  purge,
   task,
   plan,
   message,

@@ -23,6 +23,7 @@ import {
   type Step,
   tryServiceLock,
 } from "../socket.ts";
+import { sizeAdvisory } from "../sqlite/size.ts";
 import { CoordinationEngineAdapter } from "./adapter.ts";
 import { Approvals } from "./approvals.ts";
 import { connectHub } from "./connect.ts";
@@ -123,6 +124,8 @@ async function build(
   if (migration.from !== migration.to) {
     log.info("database.migrated", { from: migration.from, to: migration.to });
   }
+  const advisory = sizeAdvisory("coordination data", "tamq coord purge", store.bytes());
+  if (advisory !== undefined) log.warn("database.large", { advisory });
   const receipts = new Receipts({ sink: store.journal, rules, clock, random });
   standing.push(
     { name: "close the database", run: () => store.close() },

@@ -23,6 +23,7 @@ import { HubApp } from "./http.ts";
 import { ProofKey } from "./proof.ts";
 import type { HubSettings } from "./settings.ts";
 import { HubStore } from "./store/hub_store.ts";
+import { sizeAdvisory } from "../sqlite/size.ts";
 import { ensureToken } from "./token.ts";
 
 export interface HubOptions {
@@ -102,6 +103,9 @@ async function build(
     { name: "close the database", run: () => store.close() },
     { name: "leave a receipt", run: () => leaveReceipt(store, clock, random) },
   );
+
+  const advisory = sizeAdvisory("State Hub data", "tamq hub purge", store.bytes());
+  if (advisory !== undefined) log.warn("database.large", { advisory });
 
   const events = new EventStreams({ store, clock, maxStreams: options.limits?.streams });
   const handlers = createHandlers(store, { version, startedAt: clock.now() });

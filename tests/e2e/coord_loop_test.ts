@@ -86,7 +86,7 @@ Deno.test("[K-07][K-09][K-11][T-27] a worker speaks for its own lease alone; it 
   assert.equal(JSON.parse(outside.stderr).reason, "not_in_window");
   assert.equal(outside.code, 5);
   const own = await outcome("beta", `coord ack ${lease!.lease} --json`);
-  assert.equal(own.code, 0, own.stderr);
+  assert.equal(own.code, 0, own.stderr ?? "");
   assert.equal((await outcome("beta", "coord lease --json")).code, 0);
 
   await coord.task("gated", "alpha", "--action", "destructive");

@@ -44,6 +44,8 @@ Deno.test("[L-06, C-01] a sound set-up: every part is looked at, nothing is wron
     "database",
     "clock",
     "spool",
+    "engine",
+    "state hub",
     "completion",
   ];
   assert.deepEqual(findings.map((finding) => finding.check), checks);
@@ -121,4 +123,51 @@ Deno.test("[L-06, C-07] each thing that is wrong is found, with a remedy, and hi
     damaged.some((one) => /^database: .*(damaged|malformed|corrupt)/i.test(one)),
     `${damaged}`,
   );
+});
+
+Deno.test("[L-06][K-21] engine and hub, where they are used: well, without each other, killed, with a damaged file", async () => {
+  await using world = await World.create(["alpha"]);
+  await world.mustTamq(["serve", "--detach"]);
+  const of = async (check: string) =>
+    (await doctor(world)).findings.filter((one) => one.check === check);
+  const status = async () => JSON.parse(await world.mustTamq(["status", "--json"]));
+  assert.deepEqual((await of("engine")).map(({ detail }) => detail), ["not running"]);
+  assert.equal((await status()).coordination_engine.running, false);
+  await world.mustTamq(["hub", "serve", "--detach"]);
+  await world.mustTamq(["coord", "serve", "--detach"]);
+  try {
+    await world.until("both to be well", async () => {
+      const { coordination_engine, embedded_hub } = await status();
+      return coordination_engine.ok && coordination_engine.running && embedded_hub.running;
+    });
+    assert.match((await of("engine"))[0]!.detail, /0 leases held, 0 triggers gated/);
+    assert.match((await of("state hub"))[0]!.detail, /tamq-hub\.sock, version/);
+    assert.equal((await of("state hub: database"))[0]!.level, "ok");
+    assert.match(await world.mustTamq(["status"]), /^engine +ok +process \d+, 0 leases held/m);
+
+    await world.mustTamq(["hub", "stop"]);
+    await world.until("the engine to miss the hub", async () => {
+      const { coordination_engine } = await status();
+      return /not well: state_hub/.test(coordination_engine.detail);
+    });
+    assert.equal((await world.tamq(["status"])).code, 0, "messages do not need it");
+    assert.equal((await of("engine: state_hub"))[0]!.level, "warning");
+    const { coordination_engine } = await status();
+    Deno.kill(Number(/process (\d+)/.exec(coordination_engine.detail)![1]), "SIGKILL");
+    await world.until(
+      "the engine to be gone",
+      async () => !(await status()).coordination_engine.running,
+    );
+    assert.match((await of("engine"))[0]!.detail, /ended without a shutdown/);
+  } finally {
+    await world.tamq(["coord", "stop"]);
+    await world.tamq(["hub", "stop"]);
+  }
+  const database = `${world.dir}/state/tamq/coord.sqlite3`;
+  for (const suffix of ["-wal", "-shm"]) await Deno.remove(database + suffix).catch(() => {});
+  await Deno.writeTextFile(
+    database,
+    "no database at all, but as long as a header of one".repeat(40),
+  );
+  assert.equal((await of("engine: database"))[0]!.level, "problem");
 });

@@ -7,6 +7,7 @@ import type { ColorFlag } from "../colour.ts";
 import type { Verb } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { failed, type Finding, guarded, ok, problem } from "../doctor/finding.ts";
+import { checkEngine, checkHub } from "../doctor/coordination.ts";
 import { checkService } from "../doctor/service.ts";
 import {
   checkDatabase,
@@ -65,6 +66,9 @@ async function examine(context: CliContext): Promise<Finding[]> {
     found.push(...service.findings);
     found.push(...await guarded("database", () => checkDatabase(settings, clock)));
     found.push(...await guarded("spool", () => checkSpool(spoolDir, service.windows)));
+    const known = settings;
+    found.push(...await guarded("engine", () => checkEngine(known)));
+    found.push(...await guarded("state hub", () => checkHub(known, env)));
     const dirs = [settings.stateDir, engineSettings(settings), hubSettings(settings, env)]
       .map((place) => typeof place === "string" ? place : place.stateDir);
     found.push(...await guarded("orwell", () => checkOrwell(dirs)));

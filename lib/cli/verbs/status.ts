@@ -1,10 +1,13 @@
 /** `tamq status` (L-06). */
 import type { WireStatus } from "../../protocol/schema.ts";
 import type { ColorFlag } from "../colour.ts";
+import { loadSettings } from "../../config.ts";
+import type { CliContext } from "../context.ts";
 import type { Verb } from "../command.ts";
 import { EXIT } from "../exit_codes.ts";
 import { type Cell, lookOf, table } from "../layout.ts";
 import { endpointTable } from "../render.ts";
+import { late } from "../late.ts";
 import { quoteWord } from "../words.ts";
 import { ask, type JsonFlag } from "./service.ts";
 
@@ -14,6 +17,7 @@ const words = (pair: Pair) => [pair.sender_repo, pair.target_repo].map(quoteWord
 
 const status: Verb<JsonFlag & ColorFlag> = async function ({ json, color }) {
   const answer = await ask(this, "status", {});
+  const { engine, hub } = await coordination(this);
   const parts = [
     ["service", answer.service],
     ["sqlite", answer.sqlite],
@@ -22,14 +26,16 @@ const status: Verb<JsonFlag & ColorFlag> = async function ({ json, color }) {
     ["queue", answer.queue],
     ["leases", answer.leases],
     ["control", answer.controls],
+    ["engine", engine],
+    ["own hub", hub],
   ] as const;
   if (json) {
-    this.out(JSON.stringify(answer));
+    this.out(JSON.stringify({ ...answer, coordination_engine: engine, embedded_hub: hub }));
   } else {
     // What is not looked at is neither well nor ill.
     const look = lookOf(this, { color });
     const health = (part: typeof parts[number][1]): Cell =>
-      part.detail.startsWith("not observed")
+      part.detail.startsWith("not observed") || part.detail === "not running"
         ? "-"
         : part.ok
         ? { text: "ok", style: "green" }
@@ -69,11 +75,31 @@ const status: Verb<JsonFlag & ColorFlag> = async function ({ json, color }) {
       this.out(endpointTable(answer.endpoints, this.clock.now(), look));
     }
   }
-  // The hub is another program's; messages do not need it.
-  const sound = parts.every(([name, part]) => part.ok || name === "state hub");
+  // Messages need neither engine nor hub.
+  const apart: string[] = ["state hub", "engine", "own hub"];
+  const sound = parts.every(([name, part]) => part.ok || apart.includes(name));
   return sound ? EXIT.ok : EXIT.failure;
 };
 export default status;
+
+const AWAY = { ok: true, running: false, detail: "not running" } as const;
+
+/** Where neither was ever started, nothing is loaded to look for them. */
+async function coordination(context: CliContext) {
+  const settings = await loadSettings(context.env);
+  const used = ["coord", "hub"].some((name) => exists(`${settings.stateDir}/${name}`));
+  if (!used) return { engine: AWAY, hub: AWAY };
+  return await (await late("cli/coordination_health")).coordinationHealth(context, settings);
+}
+
+function exists(path: string): boolean {
+  try {
+    Deno.lstatSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** By state, but withdrawn messages apart from those whose delivery failed. */
 function messageCounts({ states, cancelled }: WireStatus["queue"]): [string, number][] {

@@ -2,6 +2,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { GroupCommit } from "../../sqlite/group_commit.ts";
 import { migrate, type MigrationReport } from "../../sqlite/migrator.ts";
+import { usedBytes } from "../../sqlite/size.ts";
 import { type Database, openDatabase } from "../../sqlite/open.ts";
 import { JournalRows } from "./journal.ts";
 import { LeaseRows } from "./leases.ts";
@@ -52,6 +53,11 @@ export class CoordStore {
 
   setCursor(cursor: string | undefined): void {
     this.#setCursor.run(cursor ?? null);
+  }
+
+  /** Size of what is kept. */
+  bytes(): number {
+    return usedBytes(this.#db);
   }
 
   async close(): Promise<void> {

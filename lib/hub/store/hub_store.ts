@@ -10,6 +10,7 @@ import type { Random } from "../../base/random.ts";
 import { GroupCommit } from "../../sqlite/group_commit.ts";
 import { migrate } from "../../sqlite/migrator.ts";
 import { type Database, openDatabase } from "../../sqlite/open.ts";
+import { usedBytes } from "../../sqlite/size.ts";
 import { type Change, type ChangeKind, LIMITS } from "../schema.ts";
 import { StoreContext } from "./context.ts";
 import { expired, readCursor, writeCursor } from "./cursor.ts";
@@ -195,6 +196,11 @@ export class HubStore {
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  /** Size of what is kept. */
+  bytes(): number {
+    return usedBytes(this.#db);
   }
 
   /** What was handed in is answered first. */

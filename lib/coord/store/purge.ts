@@ -1,0 +1,53 @@
+/**
+ * What the engine may forget (K-22): text and receipts that are old and published. Triggers and
+ * leases stay as names and states: by them nobody is woken twice when the hub tells of old things.
+ */
+import { refuseNewer, schemaVersion } from "../../sqlite/migrator.ts";
+import { openDatabase } from "../../sqlite/open.ts";
+import { MIGRATIONS } from "./migrations.ts";
+
+const OLD: Readonly<Record<string, { readonly where: string; readonly remove: string }>> = {
+  prompts: {
+    where: "leases WHERE held = 0 AND prompt <> '' AND acquired_at < ?",
+    remove: "UPDATE leases SET prompt = '' WHERE held = 0 AND prompt <> '' AND acquired_at < ?",
+  },
+  // The last one of a source is what its next worker goes on from (K-11).
+  checkpoints: {
+    where: `checkpoints WHERE published_at IS NOT NULL AND created_at < ? AND seq NOT IN
+      (SELECT max(seq) FROM checkpoints GROUP BY source, source_id, repo)`,
+    remove: `DELETE FROM checkpoints WHERE published_at IS NOT NULL AND created_at < ?
+      AND seq NOT IN (SELECT max(seq) FROM checkpoints GROUP BY source, source_id, repo)`,
+  },
+  receipts: {
+    where: "receipts WHERE published_at < ?",
+    remove: "DELETE FROM receipts WHERE published_at < ?",
+  },
+};
+
+/**
+ * Counts, and with `execute` removes, what is older than `before` (epoch ms). The caller keeps every
+ * engine away. Throws store errors.
+ */
+export function purgeEngine(
+  path: string,
+  options: { before: number; execute: boolean; busyTimeoutMs: number },
+): Record<string, number> {
+  const { before, execute, busyTimeoutMs } = options;
+  const db = openDatabase(path, { readOnly: !execute, busyTimeoutMs });
+  try {
+    refuseNewer(schemaVersion(db), MIGRATIONS.length, path);
+    const counts: Record<string, number> = {};
+    if (execute) db.exec("BEGIN IMMEDIATE");
+    for (const [what, { where, remove }] of Object.entries(OLD)) {
+      counts[what] = Number(db.prepare(`SELECT count(*) AS n FROM ${where}`).get(before)!.n);
+      if (execute) db.prepare(remove).run(before);
+    }
+    if (execute) {
+      db.exec("COMMIT");
+      db.exec("VACUUM");
+    }
+    return counts;
+  } finally {
+    db.close();
+  }
+}
