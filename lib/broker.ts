@@ -180,7 +180,8 @@ async function goOn(
   try {
     if (typeof state === "string") throw new Error(state);
     const names = knownNames(options.registry, (text) => log.warn("registry", { reason: text }));
-    const wish = { command: options.command, profile: state.profile, bare: true };
+    const { command, repo } = options;
+    const wish = { command, repo, profile: state.profile, bare: true };
     const { profile } = await launchFor(wish, options.settings, Deno.env.get);
     const kept = state.window.agent ?? undefined;
     const agent = await agentSide(profile, { clock, size: terminal.size, names }, kept);

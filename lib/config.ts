@@ -13,6 +13,7 @@ import {
   type RoutingPolicy,
 } from "./model/controls.ts";
 import { DEFAULT_POLICY, type DeliveryPolicy } from "./model/retry_schedule.ts";
+import type { DeliveryRule, WindowRules } from "./model/window_policy.ts";
 
 export interface Settings {
   readonly configFile: string;
@@ -49,6 +50,8 @@ export interface Settings {
   readonly guard: GuardPolicy;
   /** Who may write to whom (B-18). */
   readonly routing: RoutingPolicy;
+  /** What holds in the windows of a repository, or of a command. */
+  readonly windows: WindowRules;
   /** Repositories whose workers' output is not searched for messages. */
   readonly unobserved: readonly string[];
   /** The state directory may lie on a network filesystem, at the operator's own risk. */
@@ -67,7 +70,8 @@ export interface FileSettings {
   grace_seconds?: number;
   allow_network_state_dir?: boolean;
   guard?: { burst?: number; per_hour?: number };
-  repositories?: Record<string, { observe?: "on" | "off" }>;
+  repositories?: WindowRules["repositories"];
+  commands?: WindowRules["commands"];
   routing?: { open?: boolean; together?: boolean; allow?: [string, string][] };
   statehub?: { api_base?: string; credential_command?: string[] };
   hub?: { socket?: string };
@@ -85,14 +89,7 @@ export interface FileSettings {
     delivery_ack_mode?: "injected" | "acknowledged";
     hall_of_helix?: string;
   };
-  delivery?: {
-    ack_mode?: "injected" | "acknowledged";
-    max_attempts?: number;
-    backoff_seconds?: number[];
-    lease_seconds?: number;
-    ack_seconds?: number;
-    ready_seconds?: number;
-  };
+  delivery?: DeliveryRule;
 }
 
 /** What is used of `config_schema.ts`. */
@@ -175,6 +172,10 @@ export async function loadSettings(
       open: file?.routing?.open ?? DEFAULT_ROUTING.open,
       together: file?.routing?.together ?? DEFAULT_ROUTING.together,
       allow: (file?.routing?.allow ?? []).map(([sender, target]) => ({ sender, target })),
+    }),
+    windows: Object.freeze({
+      commands: Object.freeze({ ...file?.commands }),
+      repositories: Object.freeze({ ...file?.repositories }),
     }),
     unobserved: Object.entries(file?.repositories ?? {})
       .flatMap(([name, { observe }]) => observe === "off" ? [name] : []),

@@ -4,6 +4,7 @@
  * more by the schema (`config_schema.ts`), which decides; a test compares the two.
  */
 import type { Settings } from "./config.ts";
+import { contentVersion } from "./model/policy.ts";
 
 export interface ConfigKey {
   /** With its table: `delivery.max_attempts`. */
@@ -36,6 +37,13 @@ function whole(
   unit = "",
 ): { readonly type: string; readonly allowed: string } {
   return { type: "integer", allowed: `${min} to ${max}${unit}` };
+}
+
+const WINDOW_RULE =
+  'mode ("trigger", "draft" or "hold"), profile (a name), quiet_seconds (0 to 60), delivery (a table with the keys of [delivery])';
+
+function unlessEmpty(rules: Readonly<Record<string, unknown>>): unknown {
+  return Object.keys(rules).length === 0 ? undefined : rules;
 }
 
 const BACKOFF = {
@@ -177,15 +185,22 @@ export const CONFIG_KEYS: readonly ConfigKey[] = [
   {
     key: "repositories",
     type: "table of tables",
-    allowed: 'for each registered name: observe ("on" or "off")',
+    allowed: `for each registered name: observe ("on" or "off"), ${WINDOW_RULE}`,
     brief:
       "What holds in the windows of one repository; observe = off: nothing printed there is sent",
-    example: '{ alpha = { observe = "off" } }',
-    without: "every window is observed",
-    value: (s) =>
-      s.unobserved.length === 0
-        ? undefined
-        : Object.fromEntries(s.unobserved.map((name) => [name, { observe: "off" }])),
+    example: '{ alpha = { observe = "off", mode = "draft" } }',
+    without: "what commands and delivery say",
+    value: (s) => unlessEmpty(s.windows.repositories),
+  },
+  {
+    key: "commands",
+    type: "table of tables",
+    allowed: `for each command's name: ${WINDOW_RULE}`,
+    brief:
+      "What holds in the windows that run one command, unless repositories says otherwise; claude also means npx claude",
+    example: '{ claude = { quiet_seconds = 1, delivery = { ack_mode = "acknowledged" } } }',
+    without: "what delivery says",
+    value: (s) => unlessEmpty(s.windows.commands),
   },
   {
     key: "statehub.api_base",
@@ -316,6 +331,11 @@ export const CONFIG_KEYS: readonly ConfigKey[] = [
     value: (s) => s.coordination.hallOfHelix,
   },
 ];
+
+/** Tells one effective configuration from another; every receipt carries it (C-03). */
+export function configVersion(settings: Settings): string {
+  return contentVersion(CONFIG_KEYS.map(({ key, value }) => [key, value(settings) ?? null]));
+}
 
 /** A value of ours in TOML; undefined has none. */
 export function toToml(value: unknown): string {

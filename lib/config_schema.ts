@@ -4,6 +4,7 @@ import * as z from "zod/mini";
 import { errorText, TamqError } from "./base/errors.ts";
 import type { FileSettings } from "./config.ts";
 import { CONFIG_KEYS, type ConfigKey, toToml } from "./config_keys.ts";
+import { MODES } from "./model/endpoint.ts";
 import { ACK_MODES } from "./model/message.ts";
 import { nearest } from "./model/nearest.ts";
 
@@ -13,6 +14,23 @@ z.config(z.locales.en());
 const seconds = (max: number) => z.number().check(z.minimum(0.001), z.maximum(max));
 
 const zeroToNine = z.int().check(z.minimum(0), z.maximum(9));
+
+const delivery = z.strictObject({
+  ack_mode: z.optional(z.enum(ACK_MODES)),
+  max_attempts: z.optional(z.int().check(z.minimum(1), z.maximum(9))),
+  backoff_seconds: z.optional(z.array(seconds(86_400)).check(z.minLength(1), z.maxLength(16))),
+  lease_seconds: z.optional(seconds(3600)),
+  ack_seconds: z.optional(seconds(86_400)),
+  ready_seconds: z.optional(seconds(604_800)),
+});
+
+/** What holds in a window, by its command or its repository. */
+const windowRule = {
+  mode: z.optional(z.enum(MODES)),
+  profile: z.optional(z.string().check(z.minLength(1), z.maxLength(64))),
+  quiet_seconds: z.optional(z.number().check(z.minimum(0), z.maximum(60))),
+  delivery: z.optional(delivery),
+};
 
 const schema = z.strictObject({
   state_dir: z.optional(z.string()),
@@ -27,8 +45,9 @@ const schema = z.strictObject({
   })),
   repositories: z.optional(z.record(
     z.string(),
-    z.strictObject({ observe: z.optional(z.enum(["on", "off"])) }),
+    z.strictObject({ observe: z.optional(z.enum(["on", "off"])), ...windowRule }),
   )),
+  commands: z.optional(z.record(z.string(), z.strictObject(windowRule))),
   routing: z.optional(z.strictObject({
     open: z.optional(z.boolean()),
     together: z.optional(z.boolean()),
@@ -66,14 +85,7 @@ const schema = z.strictObject({
     delivery_ack_mode: z.optional(z.enum(ACK_MODES)),
     hall_of_helix: z.optional(z.string().check(z.minLength(1), z.maxLength(1024))),
   })),
-  delivery: z.optional(z.strictObject({
-    ack_mode: z.optional(z.enum(ACK_MODES)),
-    max_attempts: z.optional(z.int().check(z.minimum(1), z.maximum(9))),
-    backoff_seconds: z.optional(z.array(seconds(86_400)).check(z.minLength(1), z.maxLength(16))),
-    lease_seconds: z.optional(seconds(3600)),
-    ack_seconds: z.optional(seconds(86_400)),
-    ready_seconds: z.optional(seconds(604_800)),
-  })),
+  delivery: z.optional(delivery),
 });
 
 /** The schema as JSON Schema, for the test that compares it with the table of keys. */

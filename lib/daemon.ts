@@ -10,6 +10,7 @@ import { ancestry, identify } from "./base/proc.ts";
 import { type Random, systemRandom } from "./base/random.ts";
 import { brokerProcesses } from "./broker_process.ts";
 import type { Settings } from "./config.ts";
+import { configVersion } from "./config_keys.ts";
 import { CoordLink } from "./coord_link.ts";
 import { EventFeed } from "./event_feed.ts";
 import { gateEvent, predecessorOf, tellingCommit, tellingStore } from "./event_store.ts";
@@ -20,6 +21,7 @@ import { openOrwell, type Orwell, orwellSink } from "./ipc/orwell.ts";
 import { ensureStateDir } from "./ipc/state_dir.ts";
 import type { PolicyProfile } from "./model/policy.ts";
 import type { Registry } from "./model/ports.ts";
+import { deliveryPolicy, windowRule } from "./model/window_policy.ts";
 import { Queue } from "./queue.ts";
 import {
   bindSocket,
@@ -142,7 +144,11 @@ class Service {
     this.#standing.push({ name: "free the lock", run: () => lock.release() });
 
     const { busyTimeoutMs, database } = settings;
-    const { db, store, migration } = await openStore(database, { busyTimeoutMs, clock });
+    const { db, store, migration } = await openStore(database, {
+      busyTimeoutMs,
+      clock,
+      stamp: { config_version: configVersion(settings) },
+    });
     this.#standing.push({ name: "close the database", run: () => db.close() });
     if (migration.from !== migration.to) {
       log.info("database.migrated", { from: migration.from, to: migration.to });
@@ -154,6 +160,11 @@ class Service {
     const commit = new GroupCommit(db, { path: database, clock, busyTimeoutMs, maxBatch });
     const events = new EventFeed(identity.serviceId, clock);
     events.predecessor = predecessorOf(store);
+    const policyFor = (window: { repo: string; command?: readonly string[] } | undefined) =>
+      window === undefined ? settings.delivery : deliveryPolicy(
+        settings.delivery,
+        windowRule(settings.windows, window.repo, window.command).delivery,
+      );
     const queue = new Queue({
       store: tellingStore(store, events),
       commit: tellingCommit(commit, events),
@@ -163,7 +174,7 @@ class Service {
       clock,
       random: this.#random,
       log,
-      policyFor: () => settings.delivery,
+      policyFor,
       guard: settings.guard,
       routing: settings.routing,
       processes,
@@ -179,7 +190,7 @@ class Service {
       clock,
       log,
       serviceId: identity.serviceId,
-      ackMode: settings.delivery.ackMode,
+      ackMode: (repo, command) => policyFor({ repo, command }).ackMode,
       onEnded: (window) => adoption.brokerLeft(window.broker),
       onChanged: () => link.nudge(),
       onGate: (window, gate) => events.add(gateEvent(window, gate, events.now())),

@@ -1,6 +1,7 @@
 /** Which profile a window gets and what that adds to its command (E-05), the same for `start` and broker. */
 import type { Env, Settings } from "./config.ts";
 import { TamqError } from "./base/errors.ts";
+import { windowRule } from "./model/window_policy.ts";
 import {
   allProfiles,
   isAgentProfile,
@@ -15,6 +16,8 @@ import type { AgentProfile } from "./pty/profiles/schema.ts";
 
 export interface LaunchWish {
   readonly command: readonly string[];
+  /** Whose window it is; what the configuration says of it comes before the profile's own word. */
+  readonly repo?: string;
   /** Name of a profile; by default the command decides. */
   readonly profile?: string;
   /** Nothing is added to the command. */
@@ -29,13 +32,17 @@ export function profileDirectory(settings: Pick<Settings, "configFile">): string
 /** Throws `profile_invalid`, `profile_unreadable` and `profile_unknown`. */
 export async function launchFor(
   wish: LaunchWish,
-  settings: Pick<Settings, "configFile">,
+  settings: Pick<Settings, "configFile" | "windows">,
   environment: Env,
 ): Promise<{ profile: Profile | AgentProfile; launch: Launch }> {
   const own = await loadUserProfiles(profileDirectory(settings));
-  const profile = wish.profile === undefined
+  const known = wish.profile === undefined
     ? await profileFor(wish.command, own)
     : await profileNamed(wish.profile, own);
+  const { quiet_seconds } = windowRule(settings.windows, wish.repo, wish.command);
+  const profile = quiet_seconds === undefined
+    ? known
+    : { ...known, operatorQuietMs: quiet_seconds * 1000 };
   const launch = wish.bare
     ? { argv: wish.command, env: {}, added: [] }
     : launchWith(profile, wish.command, environment);

@@ -4,6 +4,7 @@ import { TamqError } from "./base/errors.ts";
 import { ancestry } from "./base/proc.ts";
 import { brokerProcesses } from "./broker_process.ts";
 import type { Settings } from "./config.ts";
+import { configVersion } from "./config_keys.ts";
 import { lockPath, tryLockFile } from "./ipc/lock.ts";
 import type { PurgeChoice } from "./model/purge.ts";
 import type { RequestOf, ResponseOf } from "./protocol/operations.ts";
@@ -59,7 +60,11 @@ export async function openOfflinePurge(
   }
   try {
     const { database, busyTimeoutMs } = settings;
-    const { db, store } = await openStore(database, { busyTimeoutMs, clock });
+    const { db, store } = await openStore(database, {
+      busyTimeoutMs,
+      clock,
+      stamp: { config_version: configVersion(settings) },
+    });
     const commit = new GroupCommit(db, { path: database, clock, busyTimeoutMs });
     const purger = new Purger({ store, commit, clock });
     return {

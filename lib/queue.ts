@@ -12,7 +12,6 @@ import type { DeliveryPort, Processes, Registry, Window } from "./model/ports.ts
 import { cursorOf, historyQuery } from "./model/history.ts";
 import { DEFAULT_ROUTING, type GuardPolicy, type RoutingPolicy } from "./model/controls.ts";
 import type { EndpointFacts, MessageRecord, QueueStore, ReceiptData } from "./model/records.ts";
-import type { DeliveryPolicy } from "./model/retry_schedule.ts";
 import { attemptView, messageView } from "./model/view.ts";
 import type { RequestOf, ResponseOf } from "./protocol/operations.ts";
 import type { Settlement } from "./protocol/schema.ts";
@@ -47,8 +46,8 @@ export interface QueueOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  /** The policy of a window; of no window in particular when undefined. */
-  readonly policyFor: (window: Window | undefined) => DeliveryPolicy;
+  /** The policy of a window, of a repository without one, or of none in particular. */
+  readonly policyFor: Context["policyFor"];
   /** Tells dead brokers and tmux servers from living ones; the kernel when absent. */
   readonly processes?: Pick<Processes, "identify">;
   /** How much a worker may write to one repository (B-14); no bound when absent. */

@@ -29,7 +29,8 @@ export interface WindowStreamsOptions {
   /** Whether that process is a broker, attached or not; by its argument vector. */
   readonly isBroker: (pid: number) => boolean;
   readonly serviceId: string;
-  readonly ackMode: "injected" | "acknowledged";
+  /** What completes a message in a window of that repository with that command. */
+  readonly ackMode: (repo: string, command: readonly string[]) => "injected" | "acknowledged";
   /** A window's connection ended: what its broker had spooled may need a new owner (B-13). */
   readonly onEnded?: (window: Window) => void;
   /** A window came or went. */
@@ -99,7 +100,7 @@ export class WindowStreams {
       service_id: serviceId,
       protocol: facts.protocol,
       capabilities: [...facts.capabilities],
-      ack_mode: ackMode,
+      ack_mode: ackMode(repo, fields.command),
     };
     const { program } = fields;
     const run = (channel: Channel) => {

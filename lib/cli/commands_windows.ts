@@ -11,7 +11,6 @@ import type { JsonFlag } from "./verbs/service.ts";
 const mode = {
   kind: "enum",
   values: MODES,
-  default: "trigger",
   brief: "How a message enters the program: typed and submitted, typed only, or held back",
 } as const;
 
@@ -35,6 +34,10 @@ whose window is already open is left alone. "start" may be left out: tamq --comm
 Inside tmux the windows are added to the current session; elsewhere a session "tamq" is made or
 reused, and shown when standard input is a terminal.
 
+Before anything is opened it says what it will run; with --dry-run that is all. Mode, profile and
+more can be configured by repository and by command: see commands and repositories in tamq help
+config.
+
 An agent that a profile knows is started with the flags that its terminal needs to be read; they are
 printed, and --bare leaves them out.
 
@@ -45,7 +48,7 @@ CMD is split into words as a shell would, and runs without one: for pipes, varia
 write --command "sh -c '...'".`,
   usage: [
     "--command CMD [--mode trigger|draft|hold] [--profile NAME] [--bare]\n" +
-    "             [--record] [--record-input] [--tmux-socket NAME] [--no-service] REPO...",
+    "             [--record] [--record-input] [--tmux-socket NAME] [--no-service] [--dry-run] REPO...",
   ],
   examples: [
     { run: "tamq --command claude alpha beta", does: "two windows, an agent in each" },
@@ -55,9 +58,10 @@ write --command "sh -c '...'".`,
   parameters: {
     flags: {
       command: { ...text("CMD", "Command line to run in each window"), optional: false },
-      mode,
+      mode: { ...mode, optional: true, brief: `${mode.brief}; trigger unless configured` },
       tmuxSocket: text("NAME", "Name of the tmux server (tmux -L); by default $TMUX, else default"),
       noService: flag("Open terminals only, without messages"),
+      dryRun: flag("Only say what would be run"),
       ...launch,
       ...recorded,
     },
@@ -80,7 +84,7 @@ export const broker = command<BrokerFlags, string[]>({
     flags: {
       repo: { ...text("REPO", "Registered name of the repository"), optional: false },
       cwd: { ...text("PATH", "Folder of the repository"), optional: false },
-      mode,
+      mode: { ...mode, default: "trigger" },
       noService: flag("Without messages"),
       ...launch,
       ...recorded,

@@ -9,10 +9,11 @@ import { announce, announceFailure, logDeath, serviceLog } from "../base/service
 import { Steady } from "../base/steady.ts";
 import { findSocket } from "../client.ts";
 import type { Env, Settings } from "../config.ts";
+import { configVersion } from "../config_keys.ts";
 import { refuseNetwork } from "../ipc/filesystem.ts";
 import { openOrwell, type Orwell, orwellSink } from "../ipc/orwell.ts";
 import { ensureStateDir } from "../ipc/state_dir.ts";
-import { contentVersion, type PolicyProfile, selectProfile } from "../model/policy.ts";
+import { type PolicyProfile, selectProfile } from "../model/policy.ts";
 import type { Registry } from "../model/ports.ts";
 import {
   bindSocket,
@@ -111,7 +112,7 @@ async function build(
   // Validated before anything is touched (K-13).
   const rules: Rules = {
     profile: selectProfile(settings.policyProfile, settings.profiles),
-    configVersion: contentVersion({ coordination, delivery: settings.delivery }),
+    configVersion: configVersion(settings),
   };
   const identity = { engineId: newToken(random), version: options.version, pid: Deno.pid };
   const lock = await alone(options, identity.engineId);

@@ -7,7 +7,7 @@ import type { Clock } from "../base/clock.ts";
 import { ExpectedEchoes } from "./echo.ts";
 import type { Foreground } from "./foreground.ts";
 import type { Block } from "./lines.ts";
-import { commandName } from "./profiles/catalog.ts";
+import { commandName } from "../model/command_name.ts";
 import type { AgentProfile } from "./profiles/schema.ts";
 import { type ScreenNotice, ScreenObserver, type ScreenSize } from "./screen.ts";
 import type { AgentStatus } from "./status.ts";

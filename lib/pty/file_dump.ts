@@ -4,7 +4,7 @@
  * itself; the operator is told. Only commands entered at a shell are looked at: a worker that is
  * such a program (`--command cat`) speaks for itself.
  */
-import { commandName } from "./profiles/catalog.ts";
+import { commandName } from "../model/command_name.ts";
 
 const SHOWING =
   ("cat bat batcat tac nl head tail less more most pg view zcat bzcat xzcat zstdcat zless " +

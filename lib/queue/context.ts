@@ -39,7 +39,9 @@ export interface Context {
   readonly steady: Steady;
   readonly random: Random;
   readonly log: Log;
-  readonly policyFor: (window: Window | undefined) => DeliveryPolicy;
+  readonly policyFor: (
+    window: Pick<Window, "repo"> & Partial<Pick<Window, "command">> | undefined,
+  ) => DeliveryPolicy;
   readonly processes: Pick<Processes, "identify">;
   readonly routing: RoutingPolicy;
   /** Nothing is handed out while it is shut; the durable word for it is in the store. */

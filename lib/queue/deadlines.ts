@@ -113,7 +113,7 @@ export class Deadlines {
         alive
           ? { outcome: "expired", reason: "lease_expired", scope: "target" }
           : { outcome: "failed", reason: "broker_lost", scope: "target" },
-        policyFor(window),
+        policyFor(window ?? { repo: message.targetRepo }),
       );
     }
     for (const [token, holder] of this.#orphans) {
@@ -133,7 +133,7 @@ export class Deadlines {
     this.#moves.failed(
       message,
       { outcome: "failed", reason: "broker_lost", scope: "target" },
-      this.#ctx.policyFor(undefined),
+      this.#ctx.policyFor({ repo: message.targetRepo }),
     );
   }
 

@@ -137,7 +137,7 @@ export class Dispatcher {
       const message = store.messages.byLease(leased.leaseToken!);
       if (message === undefined) return;
       const failure = { outcome: "failed", reason: "detached", scope: "target" } as const;
-      this.#moves.failed(message, failure, policyFor(undefined));
+      this.#moves.failed(message, failure, policyFor({ repo: message.targetRepo }));
     }).catch((error) => {
       // The lease expires instead.
       log.warn("lease not released", { message_id: leased.messageId, error: errorText(error) });

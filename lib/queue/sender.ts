@@ -89,7 +89,7 @@ export class Sender {
         bound: bound?.window.endpointRef ?? null,
         adopted: origin.adopted,
       });
-      const policy = this.#ctx.policyFor(window);
+      const policy = this.#ctx.policyFor(window ?? { repo: request.target_repo });
       const messageId = newId(this.#ctx.clock, this.#ctx.random);
       if (replay?.dryRun) return { messageId, state: "pending", deduplicated: false, held };
       messages.insert({

@@ -56,7 +56,7 @@ export function adoptFormerWork(ctx: Context, moves: Moves): MessageRecord[] {
   return store.messages.leases().filter((message) => {
     if (holderAlive(ctx, message.leaseHolder!)) return true;
     const failure = { outcome: "failed", reason: "broker_lost", scope: "target" } as const;
-    moves.failed(message, failure, policy);
+    moves.failed(message, failure, ctx.policyFor({ repo: message.targetRepo }));
     return false;
   });
 }

@@ -8,7 +8,11 @@ export class Receipts implements ReceiptStore {
   readonly #replace;
   readonly #latest;
 
-  constructor(db: Database) {
+  readonly #stamp: ReceiptData;
+
+  /** `stamp`: what every receipt carries beside what it says. */
+  constructor(db: Database, stamp: ReceiptData = {}) {
+    this.#stamp = stamp;
     this.#add = db.prepare("INSERT INTO receipts (kind, at, data) VALUES (?, ?, ?)");
     this.#get = db.prepare("SELECT data FROM receipts WHERE kind = ? AND id = ?");
     this.#replace = db.prepare("UPDATE receipts SET data = ? WHERE id = ?");
@@ -17,7 +21,9 @@ export class Receipts implements ReceiptStore {
   }
 
   add(kind: ReceiptKind, at: number, data: ReceiptData): number {
-    return Number(this.#add.run(kind, at, JSON.stringify(data)).lastInsertRowid);
+    return Number(
+      this.#add.run(kind, at, JSON.stringify({ ...data, ...this.#stamp })).lastInsertRowid,
+    );
   }
 
   get(kind: ReceiptKind, id: number): ReceiptData | undefined {
@@ -32,7 +38,7 @@ export class Receipts implements ReceiptStore {
   }
 
   replace(id: number, data: ReceiptData): void {
-    this.#replace.run(JSON.stringify(data), id);
+    this.#replace.run(JSON.stringify({ ...data, ...this.#stamp }), id);
   }
 }
 

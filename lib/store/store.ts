@@ -1,7 +1,7 @@
 /** The message service's database, opened, migrated and ready. */
 import type { Clock } from "../base/clock.ts";
 import { TamqError } from "../base/errors.ts";
-import type { QueueStore } from "../model/records.ts";
+import type { QueueStore, ReceiptData } from "../model/records.ts";
 import { migrate, type MigrationReport, refuseNewer, schemaVersion } from "../sqlite/migrator.ts";
 import { type Database, openDatabase, type OpenOptions } from "../sqlite/open.ts";
 import { Attempts } from "./attempts.ts";
@@ -24,11 +24,11 @@ export class Store implements QueueStore {
   readonly purge: Purge;
   readonly controls: Controls;
 
-  constructor(db: Database) {
+  constructor(db: Database, stamp?: ReceiptData) {
     this.messages = new Messages(db);
     this.attempts = new Attempts(db);
     this.endpoints = new Endpoints(db);
-    this.receipts = new Receipts(db);
+    this.receipts = new Receipts(db, stamp);
     this.purge = new Purge(db);
     this.controls = new Controls(db);
   }
@@ -37,12 +37,17 @@ export class Store implements QueueStore {
 /** Opens for the service: creates and migrates as needed. The caller closes `db`. */
 export async function openStore(
   path: string,
-  options: { busyTimeoutMs: number; clock: Pick<Clock, "now"> },
+  options: {
+    busyTimeoutMs: number;
+    clock: Pick<Clock, "now">;
+    /** What every receipt carries. */
+    stamp?: ReceiptData;
+  },
 ): Promise<{ db: Database; store: Store; migration: MigrationReport }> {
   const db = openDatabase(path, { ...options, givesSpaceBack: true });
   try {
     const migration = await migrate(db, path, MIGRATIONS, options.clock);
-    return { db, store: new Store(db), migration };
+    return { db, store: new Store(db, options.stamp), migration };
   } catch (error) {
     db.close();
     throw error;

@@ -4,7 +4,9 @@ import { parse } from "smol-toml";
 import { TamqError } from "../../lib/base/errors.ts";
 import { configTemplate, defaultTexts } from "../../lib/cli/config_text.ts";
 import { loadSettings } from "../../lib/config.ts";
-import { CONFIG_KEYS, toToml } from "../../lib/config_keys.ts";
+import { CONFIG_KEYS, configVersion, toToml } from "../../lib/config_keys.ts";
+import { DEFAULT_POLICY } from "../../lib/model/retry_schedule.ts";
+import { deliveryPolicy, windowRule } from "../../lib/model/window_policy.ts";
 import { configJsonSchema, parseConfig } from "../../lib/config_schema.ts";
 import { configurationPage } from "../../scripts/config_docs.ts";
 import { runInside } from "../helpers/cli.ts";
@@ -179,13 +181,75 @@ function asSchema(value: object): Record<string, Schema> {
   return Object.fromEntries(
     Object.entries(value).map(([name, inner]) => [
       name,
-      typeof inner === "object" && !Array.isArray(inner) && name !== "profiles" &&
-        name !== "repositories"
+      typeof inner === "object" && !Array.isArray(inner) &&
+        !["profiles", "repositories", "commands"].includes(name)
         ? { properties: asSchema(inner) }
         : {},
     ]),
   );
 }
+
+Deno.test("[C-02, C-03] rules by repository and by command: validated as [delivery] is, the repository's before the command's", () => {
+  const rules = parseConfig(
+    `[commands.claude]
+mode = "draft"
+quiet_seconds = 2
+delivery = { ack_mode = "acknowledged", max_attempts = 2 }
+[repositories."a b"]
+mode = "hold"
+profile = "codex"
+[repositories."a b".delivery]
+max_attempts = 9
+backoff_seconds = [1]
+`,
+    "/c.toml",
+  );
+  const windows = { commands: rules.commands!, repositories: rules.repositories! };
+  const both = windowRule(windows, "a b", ["npx", "claude@2", "--x"]);
+  assert.deepEqual([both.mode, both.profile, both.quiet_seconds], ["hold", "codex", 2]);
+  assert.deepEqual(deliveryPolicy(DEFAULT_POLICY, both.delivery), {
+    ...DEFAULT_POLICY,
+    ackMode: "acknowledged",
+    maxAttempts: 9,
+    backoffSeconds: [1],
+  });
+  assert.deepEqual(windowRule(windows, "a b").delivery, { max_attempts: 9, backoff_seconds: [1] });
+  assert.deepEqual(windowRule(windows, "constructor", ["toString"]), { delivery: {} });
+
+  const wrong: [string, RegExp][] = [
+    ["[commands.cat]\nmode = 'loud'\n", /commands\.cat\.mode is "loud"; allowed: .*"trigger"/],
+    ["[commands.cat]\nobserve = 'off'\n", /unknown key "commands\.cat\.observe"/],
+    ["[repositories.a]\nquiet_seconds = 61\n", /repositories\.a\.quiet_seconds is 61; allowed/],
+    [
+      "[repositories.a.delivery]\nmax_attempts = 0\n",
+      /line 2: repositories\.a\.delivery\.max_attempts is 0; allowed/,
+    ],
+    ["[commands.a.delivery]\nattempts = 1\n", /unknown key "commands\.a\.delivery\.attempts"/],
+  ];
+  for (const [text, message] of wrong) {
+    assert.throws(() => parseConfig(text, "/c.toml"), (error: Error) => {
+      assert.match(error.message, message);
+      return true;
+    });
+  }
+});
+
+Deno.test("[C-03] the version of the configuration follows what is in force, not how it is written", async () => {
+  await withTempDir(async (dir) => {
+    const version = async (text: string, env: Record<string, string> = {}) => {
+      Deno.writeTextFileSync(`${dir}/c.toml`, text);
+      const all: Record<string, string> = { HOME: dir, TAMQ_CONFIG: `${dir}/c.toml`, ...env };
+      return configVersion(await loadSettings((name) => all[name]));
+    };
+    const plain = await version("");
+    assert.match(plain, /^[0-9a-f]{16}$/);
+    assert.equal(await version("# words\n[delivery]\nmax_attempts = 4\n"), plain);
+    const other = await version("[commands.cat.delivery]\nmax_attempts = 5\n");
+    assert.notEqual(other, plain);
+    assert.notEqual(await version("", { TAMQ_SOCKET: "/elsewhere" }), plain);
+    assert.equal(await version("[commands.cat]\ndelivery = { max_attempts = 5 }\n"), other);
+  });
+});
 
 Deno.test("[C-02] config show: the value in force and whether default, file or environment gave it", async () => {
   await withTempDir(async (dir) => {

@@ -80,7 +80,7 @@ function build() {
     clock,
     log: silentLog,
     serviceId: "svc",
-    ackMode: "injected",
+    ackMode: () => "injected",
   });
   const status = () =>
     serviceStatus({

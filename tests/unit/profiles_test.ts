@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import type { TamqError } from "../../lib/base/errors.ts";
 import {
   builtInProfile,
-  commandName,
   isAgentProfile,
   launchWith,
   loadUserProfiles,
@@ -11,6 +10,7 @@ import {
   profileFor,
   profileNamed,
 } from "../../lib/pty/profiles/catalog.ts";
+import { commandName } from "../../lib/model/command_name.ts";
 import { parseProfile } from "../../lib/pty/profiles/schema.ts";
 import { withTempDir } from "../helpers/temp.ts";
 

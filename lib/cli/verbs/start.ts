@@ -11,9 +11,10 @@ import { ensureStateDir } from "../../ipc/state_dir.ts";
 import { endpointId, type Mode } from "../../model/endpoint.ts";
 import type { Repository } from "../../model/ports.ts";
 import { launchFor } from "../../launch.ts";
+import { windowRule } from "../../model/window_policy.ts";
 import { startDetached } from "../../service_control.ts";
 import type { Tmux } from "../../tmux/client.ts";
-import { discard, openWindow, type RepoWindow, repoWindows } from "../../tmux/windows.ts";
+import { discard, openWindow, type RepoWindow, repoWindows, SESSION } from "../../tmux/windows.ts";
 import type { Verb } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { requireCommand } from "../find_command.ts";
@@ -25,14 +26,29 @@ import { quoteWord, splitWords } from "../words.ts";
 
 export interface StartFlags {
   readonly command: string;
-  readonly mode: Mode;
+  readonly mode?: Mode;
   readonly tmuxSocket?: string;
   readonly noService?: boolean;
   readonly bare?: boolean;
   readonly profile?: string;
   readonly record?: boolean;
   readonly recordInput?: boolean;
+  readonly dryRun?: boolean;
 }
+
+/** What is to run for one repository: options first, then the configuration's rules, then defaults. */
+interface Wish {
+  readonly repo: Repository;
+  readonly mode: Mode;
+  /** Named by option or rule; otherwise the command decides. */
+  readonly profile: string | undefined;
+}
+
+const MODE_WORDS: Readonly<Record<Mode, string>> = {
+  trigger: "messages are typed and submitted",
+  draft: "messages are typed, Enter is yours",
+  hold: "messages wait for tamq release",
+};
 
 /** A broker loads its program, attaches and is listed within a second; ten cover a loaded machine. */
 const ATTACH_MS = 10_000;
@@ -48,21 +64,26 @@ const start: Verb<StartFlags, string[]> = async function (flags, ...names) {
   const tightened = ensureStateDir(settings.stateDir);
   if (tightened !== undefined) this.err(`tamq: ${displaySafe(tightened)}`);
   const server = await serverEnvironment(surroundings.tmux);
-  const { profile, launch } = await launchFor(
-    { command: words, profile: flags.profile, bare: flags.bare },
-    settings,
-    // What the broker will find: the server's environment and what is passed beside it.
-    (name) => server.has(name) ? "set" : this.env(name),
-  );
-  if (launch.added.length > 0) {
-    const added = launch.added.map(quoteWord).join(" ");
-    this.out(`profile ${profile.name} adds: ${added} (--bare leaves it out)`);
+  const wishes = repos.map((repo): Wish => {
+    const rule = windowRule(settings.windows, repo.name, words);
+    return {
+      repo,
+      mode: flags.mode ?? rule.mode ?? "trigger",
+      profile: flags.profile ?? rule.profile,
+    };
+  });
+  // What the broker will find: the server's environment and what is passed beside it.
+  const env = (name: string) => server.has(name) ? "set" : this.env(name);
+  for (const line of await planned(surroundings, wishes, words, flags, settings, env)) {
+    this.out(displaySafe(line));
   }
 
   if (flags.record || flags.recordInput) {
     const what = flags.recordInput ? "shown and typed" : "shown";
     this.out(`what is ${what} is recorded in ${displaySafe(settings.recordingsDir)}`);
   }
+  if (flags.dryRun) return;
+  await this.flush(); // said before it is done
   if (flags.noService) {
     this.err("tamq: warning: --no-service: these windows neither send nor receive messages");
   } else {
@@ -72,7 +93,7 @@ const start: Verb<StartFlags, string[]> = async function (flags, ...names) {
   }
   const opened = await withOpenLock(
     settings.stateDir,
-    () => open(this, surroundings, repos, words, flags),
+    () => open(this, surroundings, wishes, words, flags),
   );
   await this.flush();
   if (!flags.noService) {
@@ -87,6 +108,44 @@ const start: Verb<StartFlags, string[]> = async function (flags, ...names) {
 };
 export default start;
 
+/** What will run, and where: one line for each way in which windows that are not open yet differ. */
+async function planned(
+  { tmux, place, inside }: Surroundings,
+  wishes: readonly Wish[],
+  words: readonly string[],
+  flags: StartFlags,
+  settings: Settings,
+  env: (name: string) => string | undefined,
+): Promise<string[]> {
+  const open = new Set(
+    (await repoWindows(tmux)).filter(({ live }) => live).map(({ repo }) => repo),
+  );
+  const missing = wishes.filter(({ repo }) => !open.has(repo.name));
+  const lines: string[] = [];
+  const where = inside
+    ? "the current tmux session"
+    : `${place.kind === "new" ? "a new" : "the"} tmux session "${SESSION}"`;
+  const ways = Map.groupBy(missing, ({ mode, profile }) => `${mode} ${profile ?? ""}`);
+  for (const same of ways.values()) {
+    const { mode, profile: name, repo } = same[0]!;
+    const wish = { command: words, repo: repo.name, profile: name, bare: flags.bare };
+    const { profile, launch } = await launchFor(wish, settings, env);
+    const command = launch.argv.map(quoteWord).join(" ");
+    const windows = same.length === 1 ? "a window" : "a window each";
+    lines.push(
+      `will run ${command} in ${windows} of ${where}: ${
+        same.map(({ repo }) => repo.name).join(", ")
+      }`,
+      `  mode ${mode}: ${MODE_WORDS[mode]}`,
+    );
+    if (launch.added.length > 0) {
+      const added = launch.added.map(quoteWord).join(" ");
+      lines.push(`  profile ${profile.name} adds: ${added} (--bare leaves it out)`);
+    }
+  }
+  return lines;
+}
+
 interface Opened {
   /** Window by repository, also of those that were open before. */
   readonly windows: ReadonlyMap<string, string>;
@@ -96,7 +155,7 @@ interface Opened {
 async function open(
   context: CliContext,
   surroundings: Surroundings,
-  repos: readonly Repository[],
+  wishes: readonly Wish[],
   words: readonly string[],
   flags: StartFlags,
 ): Promise<Opened> {
@@ -105,7 +164,7 @@ async function open(
   const env = windowEnvironment(context.env, await serverEnvironment(tmux));
   const windows = new Map<string, string>();
   let place = surroundings.place;
-  for (const { name, path } of repos) {
+  for (const { repo: { name, path }, mode, profile } of wishes) {
     const own = existing.filter((window) => window.repo === name);
     const live = own.find((window) => window.live);
     if (live !== undefined) {
@@ -115,7 +174,7 @@ async function open(
       );
       continue;
     }
-    const { mode, bare, profile } = flags;
+    const { bare } = flags;
     const record = flags.recordInput ? "input" : flags.record ? "output" : undefined;
     const service = flags.noService !== true;
     const argv = selfCommand(

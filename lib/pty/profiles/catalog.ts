@@ -3,6 +3,7 @@
  * The texts are parsed only when a command needs one: a plain command loads no parser.
  */
 import { errorText, TamqError } from "../../base/errors.ts";
+import { commandName } from "../../model/command_name.ts";
 import { plain, type Profile } from "./plain.ts";
 import type { AgentProfile } from "./schema.ts";
 
@@ -19,34 +20,12 @@ const BUILT_IN: Readonly<Record<string, BuiltIn>> = {
   opencode: { match: ["opencode"], text: async () => (await import("./opencode.ts")).OPENCODE },
 };
 
-/** Programs that run another one: the name behind them decides. */
-const RUNNERS = new Set(["env", "node", "bun", "deno", "npx", "bunx", "exec", "nice", "stdbuf"]);
-/** Their options that take the next word. */
-const WITH_VALUE = new Set(["-u", "-n", "-C", "-S", "-r", "--require", "--import", "-p"]);
 const MAX_FILE_BYTES = 64 * 1024;
 
 export const PROFILE_NAMES: readonly string[] = [...Object.keys(BUILT_IN), plain.name];
 
 export function isAgentProfile(profile: Profile): profile is AgentProfile {
   return (profile as Partial<AgentProfile>).kind === "agent";
-}
-
-/** The name that profiles match for a command line: `codex` for `node /x/bin/codex.js --flag`. */
-export function commandName(argv: readonly string[]): string {
-  for (let i = 0; i < argv.length; i++) {
-    const word = argv[i]!;
-    const name = word.slice(word.lastIndexOf("/") + 1).replace(/\.(?:[cm]?js|ts|py|sh)$/, "");
-    if (i === 0 && !RUNNERS.has(name)) return name;
-    if (RUNNERS.has(name) || name === "run") continue;
-    if (word.startsWith("-")) {
-      if (WITH_VALUE.has(word)) i++;
-      continue;
-    }
-    if (/^[A-Za-z_][A-Za-z0-9_]*=/.test(word)) continue; // env NAME=VALUE
-    // npx takes a package: @scope/name@1.2.3
-    return name.replace(/(?!^)@.*$/, "");
-  }
-  return "";
 }
 
 /** The built-in profile of that name, or undefined. */
