@@ -1,6 +1,7 @@
 /**
  * What a window costs: output throughput and echo latency of the broker against util-linux
- * `script`, in turns within one run, with and without the screen observer, and the memory of brokers.
+ * `script`, in turns within one run, with and without the screen observer and a recording, and the
+ * memory of brokers.
  *
  *     deno run -A bench/passthrough.ts [megabytes=200] [rounds=5]
  */
@@ -29,6 +30,8 @@ const runners: Record<string, (command: string[]) => string[]> = {
   broker: (command) => [...broker, ...command],
   /** With the terminal model of an agent's window behind the bytes. */
   agent: (command) => [...broker, "--profile=codex", ...command],
+  /** What it shows is recorded: 64 MiB at most, and of a flood what can be written (B-15). */
+  recorded: (command) => [...broker, "--record", ...command],
   script: (
     command,
   ) => ["script", "-qec", command.map((word) => `'${word}'`).join(" "), "/dev/null"],
@@ -154,7 +157,7 @@ try {
   for (const runner of names) {
     const [p50, p99] = [0.5, 0.99].map((q) => quantile(echoes[runner]!, q).toFixed(0));
     const speed = quantile(speeds[runner]!, 0.5).toFixed(0);
-    console.log(`${runner.padEnd(7)} ${speed} MB/s of cat, echo p50 ${p50} us, p99 ${p99} us`);
+    console.log(`${runner.padEnd(8)} ${speed} MB/s of cat, echo p50 ${p50} us, p99 ${p99} us`);
   }
   for (const [runner, count] of [["broker", 1], ["agent", 1], ["broker", 10]] as const) {
     const [rss, pss] = await memory(runner, count);

@@ -1,10 +1,11 @@
-/** A broker on the terminal that it is started on, with a throw-away state directory: `child DIR [--profile=NAME] CMD…`. */
+/** A broker on the terminal that it is started on, with a throw-away state directory: `child DIR [--profile=NAME] [--record] CMD…`. */
 import { runBroker } from "../../lib/broker.ts";
 import { loadSettings } from "../../lib/config.ts";
 
 const [dir, ...rest] = Deno.args;
 const profile = /^--profile=(.*)$/.exec(rest[0] ?? "")?.[1];
-const command = profile === undefined ? rest : rest.slice(1);
+const record = rest[0] === "--record";
+const command = profile === undefined && !record ? rest : rest.slice(1);
 const env: Record<string, string> = {
   HOME: dir!,
   TAMQ_STATE_DIR: `${dir}/state`,
@@ -19,6 +20,7 @@ const status = await runBroker({
   settings: await loadSettings((name) => env[name]),
   service: true,
   ...(profile === undefined ? {} : { profile }),
+  ...(record ? { record: "output" as const } : {}),
   registry: {
     source: "bench",
     names: () => ["alpha", "beta"],
