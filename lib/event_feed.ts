@@ -14,9 +14,9 @@ import type { Channel, Reply } from "./socket.ts";
 /** About 1 MB when full; a reader that falls back further hears of a gap. */
 const KEPT = 4096;
 
-/** An event before it has its place in the order. */
+/** An event before it has its place in the order; `time` in milliseconds. Few of them are ever sent. */
 export type Happening = WatchEvent extends infer E
-  ? E extends WatchEvent ? Omit<E, "cursor"> : never
+  ? E extends WatchEvent ? Omit<E, "cursor" | "time"> & { readonly time: number } : never
   : never;
 
 /** How an earlier service ended. */
@@ -37,7 +37,8 @@ export class EventFeed {
   #underWay = 0;
   #staged: Happening[] | undefined;
   #closed = false;
-  #more = Promise.withResolvers<void>();
+  /** Resolved at the next event; there is one only while somebody waits. */
+  #more: PromiseWithResolvers<void> | undefined;
   /** Set by the service at its start, when the one before said how it ended. */
   predecessor: Predecessor | undefined;
 
@@ -48,8 +49,8 @@ export class EventFeed {
   }
 
   /** The time that goes into an event. */
-  now(): string {
-    return rfc3339(this.#clock.now());
+  now(): number {
+    return this.#clock.now();
   }
 
   /**
@@ -126,14 +127,14 @@ export class EventFeed {
         const event = this.#ring[position - first]!;
         position++;
         if (concerns(event, repos)) {
-          const frame: WatchFrame = { ...event, cursor: this.#cursor(position) };
+          const frame = this.#frame(event, position);
           await channel.send(frame);
         }
       } else if (this.#closed) {
         const frame: WatchFrame = { type: "closing", reason: "shutting_down" };
         await channel.send(frame);
         break;
-      } else await this.#more.promise;
+      } else await (this.#more ??= Promise.withResolvers()).promise;
     }
     channel.close();
   }
@@ -150,8 +151,8 @@ export class EventFeed {
   }
 
   #wake(): void {
-    this.#more.resolve();
-    this.#more = Promise.withResolvers();
+    this.#more?.resolve();
+    this.#more = undefined;
   }
 
   #publish(event: Happening): void {
@@ -184,8 +185,18 @@ export class EventFeed {
     return { position: 0, gap: this.#gap("restarted", 0, missed) };
   }
 
+  #frame(event: Happening, position: number): WatchFrame {
+    return { ...event, time: rfc3339(event.time), cursor: this.#cursor(position) } as WatchFrame;
+  }
+
   #gap(change: "overflow" | "restarted", position: number, missed: number | null): WatchFrame {
-    return { type: "gap", change, cursor: this.#cursor(position), time: this.now(), missed };
+    return {
+      type: "gap",
+      change,
+      cursor: this.#cursor(position),
+      time: rfc3339(this.now()),
+      missed,
+    };
   }
 
   #cursor(position: number): string {

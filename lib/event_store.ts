@@ -91,7 +91,7 @@ export function predecessorOf(store: Pick<QueueStore, "receipts">): Predecessor 
 export function gateEvent(
   window: Pick<Window, "repo" | "endpointId">,
   gate: { readonly open: boolean; readonly reason: string | null },
-  time: string,
+  time: number,
 ): Happening {
   return {
     type: "gate",

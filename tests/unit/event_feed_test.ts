@@ -6,7 +6,7 @@ import type { Channel, Reply } from "../../lib/socket.ts";
 import { FakeClock } from "../helpers/clock.ts";
 
 function gate(repo: string, reason: string): Happening {
-  const time = "2030-01-01T00:00:00.000Z";
+  const time = Date.parse("2030-01-01T00:00:00.000Z");
   return { type: "gate", change: "closed", time, repo, endpoint_id: "e", reason };
 }
 
@@ -67,7 +67,7 @@ Deno.test("[T-25] events come in order, by cursor without a gap or a repetition,
   const beta = new Reader(feed.watch({ repos: ["beta"] }));
   feed.add(gate("alpha", "1"));
   feed.add(gate("beta", "2"));
-  feed.add({ type: "control", change: "pause", time: "", sender_repo: null, target_repo: null });
+  feed.add({ type: "control", change: "pause", time: 0, sender_repo: null, target_repo: null });
   const first = await all.next();
   assert.deepEqual([reasonOf(first), reasonOf(await all.next())], ["1", "2"]);
   assert.deepEqual([reasonOf(await beta.next()), (await beta.next()).type], ["2", "control"]);
@@ -124,7 +124,7 @@ Deno.test("[T-25] the cursor of the service before holds when it said its last w
   let words: { service_id?: unknown; events?: unknown } = {};
   await before.inside((work) => Promise.resolve(work()), () => {
     words = before.lastWords();
-    before.add({ type: "service", change: "stopping", time: "", service_id: "s1" });
+    before.add({ type: "service", change: "stopping", time: 0, service_id: "s1" });
   });
   assert.deepEqual(words, { service_id: "s1", events: 2 });
 
