@@ -34,6 +34,7 @@ import { OuterTerminal } from "./pty/terminal.ts";
 import { WorkerWindow } from "./pty/window.ts";
 import { Termios } from "./pty_ffi.ts";
 import type { AgentSide } from "./pty/window_options.ts";
+import { windowCapture } from "./window_capture.ts";
 import { type RecordWish, WindowRecording } from "./window_recording.ts";
 
 export interface BrokerOptions {
@@ -58,6 +59,8 @@ export interface BrokerOptions {
   readonly profile?: string;
   /** What its terminal shows is recorded (B-15). */
   readonly record?: RecordWish;
+  /** Observed and delivered messages are written to a file, for diagnosis (B-15). */
+  readonly capture?: boolean;
   readonly registry: Registry;
   /** The package's version. */
   readonly version?: string;
@@ -257,6 +260,7 @@ async function runMessaging(
     ...(kept === undefined ? {} : { kept: kept.spool }),
   });
   const names = knownNames(registry, notice);
+  const capture = windowCapture(options.capture === true, settings, repo, clock);
   let link: Link | undefined = undefined;
   const window = new WorkerWindow({
     clock,
@@ -269,12 +273,15 @@ async function runMessaging(
     names,
     onMessage: (target, body, provenance) => {
       const checked = checkBody(body);
+      capture.observed(target, body, provenance, checked.ok ? undefined : checked.error.reason);
       if (checked.ok) spool.add(target, body, provenance);
       else notice(`message to ${target} NOT sent: ${checked.error.message}`);
     },
     // The name is what a terminal showed: the log gets the reason alone.
-    onRefusal: (target, reason) =>
-      notices.show(refusalText(target, reason, names()), `message not sent: ${reason}`),
+    onRefusal: (target, reason) => {
+      capture.observed(target, null, "worker", reason);
+      notices.show(refusalText(target, reason, names()), `message not sent: ${reason}`);
+    },
     onGate: (state) => link?.gateChanged(state),
     onLongBlock: (target) => notice(`a message to ${target} waits for its empty line`),
     onNotice: (found) => notice(screenNoticeText(found)),
@@ -339,6 +346,7 @@ async function runMessaging(
     deliver: async (frame) => {
       const outcome = await window.deliver(frame.envelope);
       window.attempted(outcome);
+      capture.delivered(frame, outcome);
       return outcome;
     },
     onAttached: () => spool.kick(),

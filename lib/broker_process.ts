@@ -12,12 +12,13 @@ export function brokerArguments(
     readonly service: boolean;
     readonly bare?: boolean | undefined;
     readonly record?: "output" | "input" | undefined;
+    readonly capture?: boolean | undefined;
     readonly profile?: string | undefined;
     /** From a broker that becomes this program (B-17). */
     readonly handover?: string;
   },
 ): string[] {
-  const { repo, path, mode, command, service, bare, record, profile, handover } = options;
+  const { repo, path, mode, command, service, bare, record, capture, profile, handover } = options;
   return [
     "broker",
     `--repo=${repo}`, // joined: a name may begin with "-"
@@ -28,6 +29,7 @@ export function brokerArguments(
     ...service ? [] : ["--no-service"],
     ...bare ? ["--bare"] : [],
     ...record === undefined ? [] : [record === "input" ? "--record-input" : "--record"],
+    ...capture ? ["--capture"] : [],
     ...profile === undefined ? [] : [`--profile=${profile}`],
     ...handover === undefined ? [] : [`--handover=${handover}`],
     "--",

@@ -24,6 +24,7 @@ export interface Settings {
   readonly logFile: string;
   readonly spoolDir: string;
   readonly recordingsDir: string;
+  readonly capturesDir: string;
   readonly socket: string;
   /** True when file or environment name the socket; then no other one is ever looked for. */
   readonly socketExplicit: boolean;
@@ -141,6 +142,7 @@ export async function loadSettings(
     logFile: `${stateDir}/tamq.log`,
     spoolDir: `${stateDir}/spool`,
     recordingsDir: `${stateDir}/recordings`,
+    capturesDir: `${stateDir}/captures`,
     socket: absolute("socket", explicit ?? `${runtimeDir}/tamq.sock`),
     socketExplicit: explicit !== undefined,
     policyProfile: get("TAMQ_POLICY_PROFILE") ?? file?.policy_profile ?? file?.policy?.profile ??

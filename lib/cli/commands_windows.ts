@@ -22,6 +22,7 @@ const launch = {
 const recorded = {
   record: flag("Record what the terminal shows (see tamq record)"),
   recordInput: flag("Record what is typed as well; passwords only if the program shows them"),
+  capture: flag("Write observed and delivered messages to a file, for diagnosis"),
 } as const;
 
 export const start = command<StartFlags, string[]>({
@@ -41,6 +42,9 @@ config.
 An agent that a profile knows is started with the flags that its terminal needs to be read; they are
 printed, and --bare leaves them out.
 
+--capture writes the messages that a window addressed or got, with what became of them, to a JSON
+lines file (0600) in captures/ of the state directory, for the search for a message that got lost.
+
 --record writes everything that a window shows to a file of yours alone (0600), up to 64 MiB a
 window: source code, secrets that a program prints, messages. "tamq record" lists and plays them.
 
@@ -48,7 +52,8 @@ CMD is split into words as a shell would, and runs without one: for pipes, varia
 write --command "sh -c '...'".`,
   usage: [
     "--command CMD [--mode trigger|draft|hold] [--profile NAME] [--bare]\n" +
-    "             [--record] [--record-input] [--tmux-socket NAME] [--no-service] [--dry-run] REPO...",
+    "             [--record] [--record-input] [--capture]\n" +
+    "             [--tmux-socket NAME] [--no-service] [--dry-run] REPO...",
   ],
   examples: [
     { run: "tamq --command claude alpha beta", does: "two windows, an agent in each" },
@@ -75,7 +80,7 @@ export const broker = command<BrokerFlags, string[]>({
   brief: "Run a command in this tmux pane under a broker (what `start` puts into each window)",
   usage: [
     "--repo REPO --cwd PATH --mode MODE [--no-service] [--bare] [--profile NAME]\n" +
-    "              [--record] [--record-input] -- CMD...",
+    "              [--record] [--record-input] [--capture] -- CMD...",
   ],
   examples: [
     { run: "tamq broker --repo alpha --cwd /src/alpha --mode trigger -- cat", does: "by hand" },

@@ -10,6 +10,8 @@ const OUR_FILES = [
   "start.lock",
   "open.lock",
   "spool",
+  "recordings",
+  "captures",
 ];
 
 /**

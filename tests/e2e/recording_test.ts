@@ -28,3 +28,14 @@ Deno.test("[B-15] windows opened with --record are marked, recorded through tmux
     return screen.includes("played=0") && screen.includes("recorded-42");
   });
 });
+
+Deno.test("[B-15] --capture reaches the window's broker, and start says where it writes", async () => {
+  await using world = await World.create(["alpha"]);
+  const said = await world.mustTamq(["--capture", "--command", "cat", "alpha"]);
+  assert.match(said, /also written to files in .*\/captures\n/);
+  await world.mustTamq(["send", "To:alpha: captured text"]);
+  await world.untilHistory(1);
+  const file = `${world.dir}/state/tamq/captures/alpha.jsonl`;
+  const line = await world.until("the line", async () => await Deno.readTextFile(file));
+  assert.match(line, /"event":"delivered".*"outcome":"written".*"body":"captured text"/);
+});

@@ -30,6 +30,7 @@ export interface TestBrokerOptions {
   terminal?: TestTerminal;
   profile?: string;
   record?: BrokerOptions["record"];
+  capture?: boolean;
 }
 
 /** Runs `body` with a broker of repository `alpha`; afterwards the terminal goes away and it ends. */
@@ -67,6 +68,7 @@ export async function brokerOptions(
     settings: await loadSettings((name) => env[name]),
     service: options.service ?? true,
     ...(options.profile === undefined ? {} : { profile: options.profile }),
+    ...(options.capture ? { capture: true } : {}),
     ...(options.record === undefined ? {} : { record: options.record }),
     registry: registryOf(...options.names ?? ["alpha", "beta", "gamma"]),
     terminal: { stdin: terminal.slave, stdout: terminal.slave },

@@ -22,6 +22,7 @@ export interface BrokerFlags {
   readonly profile?: string;
   readonly record?: boolean;
   readonly recordInput?: boolean;
+  readonly capture?: boolean;
   readonly handover?: string;
 }
 
@@ -42,6 +43,7 @@ const broker: Verb<BrokerFlags, string[]> = async function (flags, ...command) {
     service: flags.noService !== true,
     bare: flags.bare === true,
     ...(flags.profile === undefined ? {} : { profile: flags.profile }),
+    ...(flags.capture ? { capture: true } : {}),
     ...(flags.recordInput
       ? { record: "input" as const }
       : flags.record

@@ -33,6 +33,7 @@ export interface StartFlags {
   readonly profile?: string;
   readonly record?: boolean;
   readonly recordInput?: boolean;
+  readonly capture?: boolean;
   readonly dryRun?: boolean;
 }
 
@@ -81,6 +82,9 @@ const start: Verb<StartFlags, string[]> = async function (flags, ...names) {
   if (flags.record || flags.recordInput) {
     const what = flags.recordInput ? "shown and typed" : "shown";
     this.out(`what is ${what} is recorded in ${displaySafe(settings.recordingsDir)}`);
+  }
+  if (flags.capture) {
+    this.out(`messages are also written to files in ${displaySafe(settings.capturesDir)}`);
   }
   if (flags.dryRun) return;
   await this.flush(); // said before it is done
@@ -174,11 +178,21 @@ async function open(
       );
       continue;
     }
-    const { bare } = flags;
+    const { bare, capture } = flags;
     const record = flags.recordInput ? "input" : flags.record ? "output" : undefined;
     const service = flags.noService !== true;
     const argv = selfCommand(
-      brokerArguments({ repo: name, path, mode, service, bare, record, profile, command: words }),
+      brokerArguments({
+        repo: name,
+        path,
+        mode,
+        service,
+        bare,
+        record,
+        capture,
+        profile,
+        command: words,
+      }),
     );
     const made = await openWindow(tmux, place, { repo: name, argv, env }).catch((error) => {
       const ended = error instanceof TamqError && error.reason === "window_ended";
