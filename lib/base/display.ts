@@ -29,3 +29,16 @@ function escapeChar(char: string): string {
   const point = char.codePointAt(0)!;
   return point < 0x100 ? `\\x${point.toString(16).padStart(2, "0")}` : `\\u{${point.toString(16)}}`;
 }
+
+// East Asian wide and fullwidth blocks, and emoji, take two cells; marks and middle jamo none.
+const WIDE =
+  /[\u1100-\u115e\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{16fe0}-\u{18cff}\u{1aff0}-\u{1b2fb}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/gu;
+const EMPTY = /[\p{Mn}\p{Me}\u1161-\u11ff\ud7b0-\ud7ff]/gu;
+
+/** Terminal cells that `text` takes. */
+export function displayWidth(text: string): number {
+  // deno-lint-ignore no-control-regex
+  if (/^[\u0000-\u007f]*$/.test(text)) return text.length;
+  const visible = text.replace(EMPTY, "");
+  return [...visible].length + (visible.match(WIDE)?.length ?? 0);
+}

@@ -23,10 +23,11 @@ import {
   UnsatisfiedPositionalError,
 } from "@stricli/core";
 import { errorText } from "../base/errors.ts";
+import { nearest } from "../model/nearest.ts";
 import { type AnyCommand, type Family, isFamily, runVerb } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { report, usageError } from "./errors.ts";
-import { EXIT } from "./exit_codes.ts";
+import { EXIT, EXIT_MEANINGS } from "./exit_codes.ts";
 import { commandHint, likelyOptions } from "./likely.ts";
 import { COMMANDS, FAMILIES, findCommand, HIDDEN } from "./program.ts";
 import { VERSION } from "./version.ts";
@@ -44,6 +45,11 @@ export async function runApplication(
   return code < 0 ? EXIT.failure : code;
 }
 
+/** In every help; commands whose own use of a status is special say so in their text. */
+const EXIT_SECTION = `EXIT STATUS\n  ${
+  EXIT_MEANINGS.map(([status, text]) => `${status} ${text.split(":")[0]}`).join(", ")
+}\n  (more: tamq help exit-codes)`;
+
 function build(spec: AnyCommand): Command<CliContext> {
   const examples = spec.examples.map(({ run, does }) => `  ${run}\n      ${does}`).join("\n");
   return buildCommand({
@@ -51,7 +57,9 @@ function build(spec: AnyCommand): Command<CliContext> {
     docs: {
       brief: spec.brief,
       customUsage: [...spec.usage],
-      fullDescription: `${spec.details ?? `${spec.brief}.`}\n\nEXAMPLES\n${examples}`,
+      fullDescription: `${
+        spec.details ?? `${spec.brief}.`
+      }\n\nEXAMPLES\n${examples}\n\n${EXIT_SECTION}`,
     },
     func: function (this: CliContext, flags: object, ...args: readonly unknown[]) {
       return runVerb(this, spec, flags, args);
@@ -185,7 +193,11 @@ function parseComplaint(error: unknown, inputs: readonly string[]): string {
     return `option --${error.externalFlagName} is given twice`;
   }
   if (error instanceof EnumValidationError) {
-    return `--${error.externalFlagName} is one of ${error.values.join(", ")}, not "${error.input}"`;
+    const like = nearest(error.input, error.values, 1)[0];
+    return `--${error.externalFlagName} is one of ${
+      error.values.join(", ")
+    }, not "${error.input}"` +
+      (like === undefined ? "" : `; did you mean ${like}?`);
   }
   return errorText(error);
 }

@@ -20,6 +20,7 @@ export const help = command<NoFlags, [string?]>({
     { run: "tamq help send", does: "the same as tamq send --help" },
     { run: "tamq help config", does: "every key of the configuration file" },
     { run: "tamq help exit-codes", does: "what each exit status means" },
+    { run: "tamq help protocol", does: "how other programs talk to the service" },
   ],
   parameters: {
     flags: {},

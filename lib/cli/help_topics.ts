@@ -1,2 +1,2 @@
 /** Topics of `tamq help` beside the commands. */
-export const HELP_TOPICS: readonly string[] = ["exit-codes"];
+export const HELP_TOPICS: readonly string[] = ["exit-codes", "protocol"];

@@ -13,6 +13,7 @@ export const IMPLEMENTATIONS = {
   "cli/likely": () => import("./likely.ts"),
   "cli/targets": () => import("./targets.ts"),
   "cli/message_ids": () => import("./message_ids.ts"),
+  "cli/protocol_text": () => import("./protocol_text.ts"),
   "cli/overview": () => import("./overview.ts"),
   "cli/completion": () => import("./completion.ts"),
   "cli/verbs/ack": () => import("./verbs/ack.ts"),

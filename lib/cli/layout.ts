@@ -3,7 +3,8 @@
  * itself: what is longer is continued below, indented, or – where only its beginning matters – cut.
  * Elsewhere the width is infinite and every record keeps its one line.
  */
-import { displaySafe } from "../base/display.ts";
+export { displayWidth } from "../base/display.ts";
+import { displaySafe, displayWidth } from "../base/display.ts";
 import { type ColorFlag, type Paint, paintFor, plain, type Style } from "./colour.ts";
 import type { CliContext } from "./context.ts";
 
@@ -23,19 +24,6 @@ export function lookOf(
   return { width, paint: paintFor(context, flags.color) };
 }
 
-// East Asian wide and fullwidth blocks, and emoji, take two cells; marks and middle jamo none.
-const WIDE =
-  /[\u1100-\u115e\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{16fe0}-\u{18cff}\u{1aff0}-\u{1b2fb}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/gu;
-const EMPTY = /[\p{Mn}\p{Me}\u1161-\u11ff\ud7b0-\ud7ff]/gu;
-
-/** Terminal cells that `text` takes. */
-export function displayWidth(text: string): number {
-  // deno-lint-ignore no-control-regex
-  if (/^[\u0000-\u007f]*$/.test(text)) return text.length;
-  const visible = text.replace(EMPTY, "");
-  return [...visible].length + (visible.match(WIDE)?.length ?? 0);
-}
-
 /** The beginning of a safe `text` that fits, its end marked when it was cut. */
 export function cut(text: string, width: number): string {
   if (displayWidth(text) <= width) return text;
@@ -53,6 +41,15 @@ function takeCells(text: string, width: number): [string, string] {
     at += char.length;
   }
   return [text.slice(0, at), text.slice(at)];
+}
+
+/** A line that is no table's, continued below itself where it is too long; a gutter goes on. */
+export function continued(line: string, look: Look): string {
+  if (displayWidth(line) <= look.width) return line;
+  const gutter = /^ *│ ?/.exec(line)?.[0];
+  if (gutter === undefined) return wrap(line, look.width - INDENT).join(`\n${" ".repeat(INDENT)}`);
+  const body = wrap(line.slice(gutter.length), look.width - gutter.length);
+  return gutter + body.join(`\n${gutter.replace("│", "┊")}`);
 }
 
 /** Below this a column of text is not worth its name. */

@@ -19,5 +19,5 @@ OPTIONS
   -h, --help     help of tamq, or of a command
   -V, --version  print the version
 
-More: tamq COMMAND --help, tamq help config, tamq help exit-codes`;
+More: tamq COMMAND --help, tamq help config, tamq help exit-codes, tamq help protocol`;
 }

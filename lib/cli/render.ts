@@ -136,7 +136,7 @@ export function messageDetails(
         ...attempts.map((attempt) => [
           String(attempt.attempt),
           attempt.endpoint_id ?? "-",
-          attempt.started_at,
+          relativeTime(attempt.started_at, now),
           attempt.outcome ?? "under way",
           attempt.reason ?? "",
         ]),

@@ -1,5 +1,5 @@
 /** The hub's records for people (C-01): every text of another program made safe. */
-import { displaySafe, displaySafeBlock } from "../base/display.ts";
+import { displaySafe, displaySafeBlock, displayWidth } from "../base/display.ts";
 import type { HubMessage, Note, Task, Workplan } from "./schema.ts";
 
 /** Columns padded to their widest cell, the last one not. */
@@ -7,10 +7,12 @@ function columns(rows: readonly (readonly string[])[]): string[] {
   const safe = rows.map((row) => row.map(displaySafe));
   const widths: number[] = [];
   for (const row of safe) {
-    row.forEach((cell, i) => widths[i] = Math.max(widths[i] ?? 0, cell.length));
+    row.forEach((cell, i) => widths[i] = Math.max(widths[i] ?? 0, displayWidth(cell)));
   }
   return safe.map((row) =>
-    row.map((cell, i) => i === row.length - 1 ? cell : cell.padEnd(widths[i]!)).join("  ").trimEnd()
+    row.map((cell, i) =>
+      i === row.length - 1 ? cell : cell + " ".repeat(widths[i]! - displayWidth(cell))
+    ).join("  ").trimEnd()
   );
 }
 

@@ -33,7 +33,7 @@ Deno.test("[E-05] what a profile adds to a command is printed and can be left ou
   const said = await world.mustTamq(["--command", `${chat} --fast`, "alpha"]);
   assert.match(
     said,
-    /^profile mychat adds: --inline 'CHAT_COLOR=blue' \(--bare leaves it out\)$/m,
+    /^ {2}profile mychat adds: --inline 'CHAT_COLOR=blue' \(--bare leaves it out\)$/m,
   );
   await world.untilScreen("alpha", "args[--inline --fast] color[blue]");
   const bare = await world.mustTamq(["start", "--bare", "--command", `${chat} --fast`, "beta"]);

@@ -4,7 +4,7 @@ import { type FileSettings, loadSettings, readConfig, type Settings } from "../.
 import { CONFIG_KEYS, type ConfigKey, toToml } from "../../config_keys.ts";
 import type { Verb } from "../command.ts";
 import { configTemplate } from "../config_text.ts";
-import { table } from "../render.ts";
+import { lookOf, table } from "../layout.ts";
 import type { JsonFlag } from "./service.ts";
 
 export const show: Verb<JsonFlag> = async function ({ json }) {
@@ -19,10 +19,14 @@ export const show: Verb<JsonFlag> = async function ({ json }) {
     for (const row of rows) this.out(JSON.stringify(row));
     return;
   }
-  this.out(table([
-    ["KEY", "FROM", "VALUE"],
-    ...rows.map(({ key, value, from }) => [key, from, value === null ? "-" : toToml(value)]),
-  ]));
+  this.out(table(
+    [
+      ["KEY", "FROM", "VALUE"],
+      ...rows.map(({ key, value, from }) => [key, from, value === null ? "-" : toToml(value)]),
+    ],
+    lookOf(this),
+    { header: true },
+  ));
 };
 
 /** The variable, `file`, or `default`. */

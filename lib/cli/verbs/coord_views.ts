@@ -2,7 +2,8 @@
 import { TamqError } from "../../base/errors.ts";
 import type { Verb } from "../command.ts";
 import { EXIT } from "../exit_codes.ts";
-import { relativeTime, table } from "../render.ts";
+import { type Cell, lookOf, table } from "../layout.ts";
+import { relativeTime } from "../render.ts";
 import { askEngine, type LeaseAnswer } from "./coord_call.ts";
 import type { JsonFlag } from "./service.ts";
 
@@ -21,6 +22,9 @@ interface Status {
   readonly projection: { waiting: number };
 }
 
+const health = ({ ok }: Health): Cell =>
+  ok ? { text: "ok", style: "green" } : { text: "NOT OK", style: "red" };
+
 export const status: Verb<JsonFlag> = async function ({ json }) {
   const answer = await askEngine<Status>(this, "status", {});
   const parts = [
@@ -33,7 +37,7 @@ export const status: Verb<JsonFlag> = async function ({ json }) {
   if (json) this.out(JSON.stringify(answer));
   else {
     const counts = Object.entries(answer.triggers).map(([state, n]) => `${n} ${state}`).join(", ");
-    this.out(table(parts.map(([name, part]) => [name, part.ok ? "ok" : "NOT OK", part.detail])));
+    this.out(table(parts.map(([name, part]) => [name, health(part), part.detail]), lookOf(this)));
     this.out("");
     this.out(table([
       ["pid", String(answer.engine.pid)],
@@ -43,7 +47,7 @@ export const status: Verb<JsonFlag> = async function ({ json }) {
       ["triggers", counts === "" ? "none" : counts],
       ["leases", `${answer.leases.held} held`],
       ["unpublished", String(answer.projection.waiting)],
-    ]));
+    ], lookOf(this)));
   }
   return parts.every(([, part]) => part.ok) ? EXIT.ok : EXIT.failure;
 };
@@ -73,17 +77,21 @@ export const triggers: Verb<TriggerFlags> = async function ({ state, repo, limit
     return;
   }
   if (answer.triggers.length === 0) return this.out("no triggers");
-  this.out(table([
-    ["TRIGGER", "SOURCE", "REPOSITORY", "STATE", "WHY", "GATES"],
-    ...answer.triggers.map((one) => [
-      one.id,
-      `${one.source} ${one.source_id}`,
-      one.target_repo,
-      one.state,
-      one.decision,
-      one.gates.join(", "),
-    ]),
-  ]));
+  this.out(table(
+    [
+      ["TRIGGER", "SOURCE", "REPOSITORY", "STATE", "WHY", "GATES"],
+      ...answer.triggers.map((one) => [
+        one.id,
+        `${one.source} ${one.source_id}`,
+        one.target_repo,
+        one.state,
+        one.decision,
+        one.gates.join(", "),
+      ]),
+    ],
+    lookOf(this),
+    { header: true },
+  ));
 };
 
 export interface LeaseFlags extends JsonFlag {
@@ -99,17 +107,21 @@ export const leases: Verb<LeaseFlags> = async function ({ all, limit, json }) {
   }
   if (answer.leases.length === 0) return this.out("no leases");
   const now = this.clock.now();
-  this.out(table([
-    ["LEASE", "REPOSITORY", "STATE", "ATTEMPT", "EXPIRES", "MESSAGE"],
-    ...answer.leases.map((one) => [
-      one.lease,
-      one.target_repo,
-      one.state,
-      String(one.attempt),
-      one.held ? relativeTime(one.expires_at, now) : "",
-      one.local_message_id === null ? "" : `${one.local_message_id} ${one.message_state ?? ""}`,
-    ]),
-  ]));
+  this.out(table(
+    [
+      ["LEASE", "REPOSITORY", "STATE", "ATTEMPT", "EXPIRES", "MESSAGE"],
+      ...answer.leases.map((one) => [
+        one.lease,
+        one.target_repo,
+        one.state,
+        String(one.attempt),
+        one.held ? relativeTime(one.expires_at, now) : "",
+        one.local_message_id === null ? "" : `${one.local_message_id} ${one.message_state ?? ""}`,
+      ]),
+    ],
+    lookOf(this),
+    { header: true },
+  ));
 };
 
 interface ExplainAnswer {
@@ -134,6 +146,7 @@ export const explain: Verb<JsonFlag, [string]> = async function ({ json }, id) {
     for (const one of explanations) this.out(JSON.stringify(one));
     return;
   }
+  const now = this.clock.now();
   explanations.forEach(({ trigger, why, waits_for, receipts }, index) => {
     if (index > 0) this.out("");
     this.out(table([
@@ -141,15 +154,15 @@ export const explain: Verb<JsonFlag, [string]> = async function ({ json }, id) {
       ["source", `${trigger.source} ${trigger.source_id} for ${trigger.target_repo}`],
       ["state", `${trigger.state}: ${why}`],
       ...(waits_for.length === 0 ? [] : [["waits for", waits_for.join(", ")]]),
-      ...(trigger.due_at === null ? [] : [["next look", trigger.due_at]]),
-    ]));
+      ...(trigger.due_at === null ? [] : [["next look", relativeTime(trigger.due_at, now)]]),
+    ], lookOf(this)));
     const rows = receipts.map((one) => [
-      `  ${one.recorded_at}`,
+      `  ${relativeTime(one.recorded_at, now)}`,
       one.kind,
       one.status,
       [one.gate, one.reason].filter((word) => word !== undefined).join(": "),
     ]);
-    if (rows.length > 0) this.out(table(rows));
+    if (rows.length > 0) this.out(table(rows, lookOf(this)));
   });
 };
 
@@ -177,7 +190,7 @@ export const approve: Verb<ApproveFlags, [string]> = async function (flags, trig
     ["trigger", trigger.id],
     ["source", `${trigger.source} ${trigger.source_id} for ${trigger.target_repo}`],
     ["gate", `${action} (${trigger.decision})`],
-  ]));
+  ], lookOf(this)));
   const typed = await this.ask(`To open it, type ${asked.challenge}: `);
   if (typed !== asked.challenge) {
     throw new TamqError("PERMISSION_DENIED", "challenge_wrong", "nothing was approved", {

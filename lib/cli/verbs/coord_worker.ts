@@ -2,7 +2,8 @@
 import type { BlockedReason } from "../../model/checkpoint.ts";
 import type { Verb } from "../command.ts";
 import type { CliContext } from "../context.ts";
-import { relativeTime, table } from "../render.ts";
+import { lookOf, table } from "../layout.ts";
+import { relativeTime } from "../render.ts";
 import { askEngine, type LeaseAnswer } from "./coord_call.ts";
 import type { JsonFlag } from "./service.ts";
 
@@ -66,13 +67,17 @@ export const lease: Verb<JsonFlag> = async function ({ json }) {
     return;
   }
   if (leases.length === 0) return this.out(`no lease is held for ${repo} in this window`);
-  this.out(table([
-    ["LEASE", "STATE", "ATTEMPT", "EXPIRES"],
-    ...leases.map((one) => [
-      one.lease,
-      one.state,
-      String(one.attempt),
-      relativeTime(one.expires_at, this.clock.now()),
-    ]),
-  ]));
+  this.out(table(
+    [
+      ["LEASE", "STATE", "ATTEMPT", "EXPIRES"],
+      ...leases.map((one) => [
+        one.lease,
+        one.state,
+        String(one.attempt),
+        relativeTime(one.expires_at, this.clock.now()),
+      ]),
+    ],
+    lookOf(this),
+    { header: true },
+  ));
 };

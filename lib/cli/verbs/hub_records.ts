@@ -8,6 +8,7 @@ import type { BlockedReason } from "../../model/checkpoint.ts";
 import type { Verb } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { usageError } from "../errors.ts";
+import { continued, lookOf } from "../layout.ts";
 import type { JsonFlag } from "./service.ts";
 
 async function show(
@@ -17,9 +18,12 @@ async function show(
 ): Promise<void> {
   using hub = connectHub(await loadSettings(context.env), context.env);
   const { records, lines } = await work(hub);
-  for (const line of json ? records.map((record) => JSON.stringify(record)) : lines) {
-    context.out(line);
+  if (json) {
+    for (const record of records) context.out(JSON.stringify(record));
+    return;
   }
+  const look = lookOf(context);
+  for (const line of lines) context.out(continued(line, look));
 }
 
 /** The parts of a comma-separated option. */

@@ -9,7 +9,8 @@ import { findHub, hubSettings } from "../../hub/settings.ts";
 import { orwellSink } from "../../ipc/orwell.ts";
 import { liveHolder } from "../../socket.ts";
 import type { Verb } from "../command.ts";
-import { table } from "../render.ts";
+import { lookOf, table } from "../layout.ts";
+import { relativeTime } from "../render.ts";
 import {
   childOptions,
   levelOf,
@@ -93,6 +94,6 @@ export const status: Verb<JsonFlag> = async function ({ json }) {
     ["address", address],
     ["hub", value.hub_id],
     ["version", `${value.version} (interface ${value.api_version})`],
-    ["started", value.started_at],
-  ]));
+    ["started", relativeTime(value.started_at, this.clock.now())],
+  ], lookOf(this)));
 };

@@ -11,7 +11,7 @@ import { reasonWords } from "../attempt_words.ts";
 import type { Verb } from "../command.ts";
 import { requireCommand } from "../find_command.ts";
 import { late } from "../late.ts";
-import { table } from "../render.ts";
+import { type Look, lookOf, table } from "../layout.ts";
 import { windowEnvironment } from "../window_environment.ts";
 import { quoteWord, splitWords } from "../words.ts";
 import type { JsonFlag } from "./service.ts";
@@ -28,14 +28,18 @@ export const list: Verb<JsonFlag> = async function ({ json }) {
     for (const { name, match, file } of entries) this.out(JSON.stringify({ name, match, file }));
     return;
   }
-  this.out(table([
-    ["PROFILE", "COMMANDS", "SOURCE"],
-    ...entries.map(({ name, match, file }) => [
-      name,
-      match.length > 0 ? match.join(" ") : "every other",
-      file ?? "built in",
-    ]),
-  ]));
+  this.out(table(
+    [
+      ["PROFILE", "COMMANDS", "SOURCE"],
+      ...entries.map(({ name, match, file }) => [
+        name,
+        match.length > 0 ? match.join(" ") : "every other",
+        file ?? "built in",
+      ]),
+    ],
+    lookOf(this),
+    { header: true },
+  ));
 };
 
 export const show: Verb<Record<never, never>, [string]> = async function (_flags, name) {
@@ -96,7 +100,7 @@ export const test: Verb<TestFlags, string[]> = async function (flags, ...given) 
     );
     const report = await awaited(file, this.clock);
     if (flags.json) this.out(JSON.stringify(report));
-    else this.out(words(report));
+    else this.out(words(report, lookOf(this)));
     return deliverable(report) ? 0 : 1;
   } finally {
     await tmux.attempt("kill-server");
@@ -134,7 +138,7 @@ const PLAIN_WORDS: Readonly<Record<NonNullable<ProbeReport["plain"]>, string>> =
   unknown: "would wait: what reads the terminal cannot be looked into (ssh, sudo, a container)",
 };
 
-function words(report: ProbeReport): string {
+function words(report: ProbeReport, look: Look): string {
   const { profile, added, seen, exit } = report;
   const yes = (value: boolean) => value ? "yes" : "no";
   const rows: [string, string][] = [
@@ -144,7 +148,7 @@ function words(report: ProbeReport): string {
   if (exit !== null) rows.push(["ended", `with status ${exit}`]);
   if (seen === null) {
     if (report.plain !== null) rows.push(["messages", PLAIN_WORDS[report.plain]]);
-    return table(rows);
+    return table(rows, look);
   }
   const line = seen.line_empty === null ? "not found" : seen.line_empty ? "empty" : "holds text";
   rows.push(
@@ -164,5 +168,5 @@ function words(report: ProbeReport): string {
   const shown = deliverable(report)
     ? ""
     : `\n\nIts screen:\n${displaySafeBlock(seen.screen.join("\n"), "  │ ")}`;
-  return table(rows) + shown;
+  return table(rows, look) + shown;
 }

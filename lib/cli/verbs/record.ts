@@ -14,7 +14,8 @@ import type { Verb } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { usageError } from "../errors.ts";
 import { PlayFilter } from "../played.ts";
-import { relativeTime, table } from "../render.ts";
+import { lookOf, table } from "../layout.ts";
+import { relativeTime } from "../render.ts";
 import { megabytes } from "../sizes.ts";
 import type { JsonFlag } from "./service.ts";
 
@@ -44,17 +45,21 @@ export const list: Verb<JsonFlag> = async function ({ json }) {
   if (found.length === 0) {
     return this.err("nothing is recorded; windows are, when asked: tamq start --record ...");
   }
-  this.out(table([
-    ["RECORDING", "REPOSITORY", "STARTED", "LENGTH", "SIZE", ""],
-    ...found.map((one) => [
-      one.id,
-      one.repo,
-      relativeTime(rfc3339(one.started), this.clock.now()),
-      lengthText(one.seconds ?? 0),
-      megabytes(one.bytes),
-      one.active ? "being recorded" : "",
-    ]),
-  ]));
+  this.out(table(
+    [
+      ["RECORDING", "REPOSITORY", "STARTED", "LENGTH", "SIZE", ""],
+      ...found.map((one) => [
+        one.id,
+        one.repo,
+        relativeTime(rfc3339(one.started), this.clock.now()),
+        lengthText(one.seconds ?? 0),
+        megabytes(one.bytes),
+        one.active ? "being recorded" : "",
+      ]),
+    ],
+    lookOf(this),
+    { header: true },
+  ));
 };
 
 function lengthText(seconds: number): string {

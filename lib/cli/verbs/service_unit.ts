@@ -15,7 +15,7 @@ import {
 import type { Verb } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { EXIT } from "../exit_codes.ts";
-import { table } from "../render.ts";
+import { lookOf, table } from "../layout.ts";
 import { ask, type JsonFlag } from "./service.ts";
 
 export interface InstallFlags extends JsonFlag {
@@ -126,7 +126,7 @@ export const status: Verb<JsonFlag> = async function (flags) {
       ["user manager", reachable ? "reachable" : "not reachable"],
       ["starts at login", said(enabled)],
       ["active", said(active)],
-    ]));
+    ], lookOf(this)));
   }
   return unit.state === "current" ? EXIT.ok : EXIT.failure;
 };

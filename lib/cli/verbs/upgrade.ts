@@ -15,7 +15,7 @@ import type { Verb } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { EXIT } from "../exit_codes.ts";
 import { late } from "../late.ts";
-import { table } from "../render.ts";
+import { lookOf, table } from "../layout.ts";
 import { requireRepositories } from "../targets.ts";
 import { VERSION } from "../version.ts";
 import { ask, type JsonFlag } from "./service.ts";
@@ -169,8 +169,11 @@ function tell(
       one.from ?? "?",
       displaySafe(wordsFor(one)),
     ]);
-    if (rows.length > 0) context.out(table([["REPO", "WINDOW", "WAS", "NOW"], ...rows]));
-    else context.out("no window is attached");
+    if (rows.length > 0) {
+      context.out(
+        table([["REPO", "WINDOW", "WAS", "NOW"], ...rows], lookOf(context), { header: true }),
+      );
+    } else context.out("no window is attached");
   }
   return stay.length === 0 ? EXIT.ok : EXIT.failure;
 }

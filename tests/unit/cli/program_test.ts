@@ -4,6 +4,9 @@ import manifest from "../../../deno.json" with { type: "json" };
 import { type AnyCommand, type Family, isFamily } from "../../../lib/cli/command.ts";
 import { COMMANDS, FAMILIES, GROUPS } from "../../../lib/cli/program.ts";
 import { HOT } from "../../../lib/cli/run.ts";
+import { FAILURE_CODES } from "../../../lib/base/errors.ts";
+import { PROTOCOL } from "../../../lib/protocol/handshake.ts";
+import { operations } from "../../../lib/protocol/operations.ts";
 import { runInside } from "../../helpers/cli.ts";
 
 const VERBS = Object.keys(COMMANDS);
@@ -45,6 +48,76 @@ Deno.test("[C-01] the overview names every command that is not hidden", async ()
     [...VERBS.filter((verb) => verb !== "broker"), ...Object.keys(FAMILIES)].sort(),
   );
   for (const name of listed) assert.match(stdout, new RegExp(`^  ${name} +\\S`, "m"));
+});
+
+/** Every command with the words that name it, at any depth. */
+function everyCommand(): [string[], AnyCommand][] {
+  const walk = (words: string[], entry: AnyCommand | Family): [string[], AnyCommand][] =>
+    isFamily(entry)
+      ? Object.entries(entry.commands).flatMap(([word, one]) => walk([...words, word], one))
+      : [[words, entry]];
+  return Object.entries({ ...COMMANDS, ...FAMILIES }).flatMap(([word, one]) => walk([word], one));
+}
+
+const kebab = (name: string) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+
+Deno.test("[C-01, C-07] walking the table: every command explains itself with synopsis, options, examples and exit statuses", async () => {
+  const commands = everyCommand();
+  assert.ok(commands.length > 50, String(commands.length));
+  for (const [words, command] of commands) {
+    const name = words.join(" ");
+    const { code, stdout, stderr } = await runInside([...words, "--help"]);
+    assert.deepEqual([code, stderr], [0, ""], name);
+    assert.ok(stdout.startsWith(`USAGE\n  tamq ${name}`), name);
+    assert.match(stdout, /\n\nEXAMPLES\n {2}\S/, name);
+    assert.match(stdout, /\n\nEXIT STATUS\n {2}0 success, 1 failure, 2 usage, /, name);
+    for (const [option, { hidden, kind }] of Object.entries(command.parameters.flags)) {
+      if (hidden) assert.ok(!stdout.includes(`--${kebab(option)} `), `${name} hides ${option}`);
+      else assert.match(stdout, new RegExp(`--${kebab(option)}\\b`), `${name} ${option} ${kind}`);
+    }
+    for (const { run } of command.examples) assert.ok(/\btamq\b/.test(run), `${name}: ${run}`);
+    assert.equal((await runInside([...words, "-h"])).stdout, stdout, name);
+  }
+});
+
+Deno.test("[C-01, C-07] walking the table: a misspelt option or value is named, with the nearest one that there is", async () => {
+  let options = 0;
+  let values = 0;
+  for (const [words, command] of everyCommand()) {
+    for (
+      const [option, { hidden, kind, values: allowed }] of Object.entries(
+        command.parameters.flags,
+      )
+    ) {
+      const name = kebab(option);
+      if (hidden || name.length < 5) continue;
+      const wrong = `${name.slice(0, -2)}${name.at(-1)}${name.at(-2)}`;
+      if (wrong === name) continue;
+      const { code, stdout, stderr } = await runInside([...words, `--${wrong}`]);
+      assert.deepEqual([code, stdout], [2, ""], `${words.join(" ")} --${wrong}: ${stderr}`);
+      assert.ok(stderr.startsWith(`tamq: unknown option --${wrong}; did you mean `), stderr);
+      assert.ok(stderr.includes(`--${name}`), stderr);
+      options++;
+      const value = kind === "enum" ? allowed!.find((one) => one.length > 4) : undefined;
+      if (value === undefined) continue;
+      const bad = await runInside([...words, `--${name}`, `${value}x`]);
+      assert.equal(bad.code, 2, bad.stderr);
+      if (/ is missing\n/.test(bad.stderr)) continue; // said first
+      assert.ok(bad.stderr.includes(`not "${value}x"; did you mean ${value}?`), bad.stderr);
+      values++;
+    }
+  }
+  assert.ok(options > 50 && values > 5, `${options} options, ${values} values`);
+});
+
+Deno.test("[T-22, V-04] tamq help protocol names version, every operation and every failure code", async () => {
+  const { code, stdout } = await runInside(["help", "protocol"]);
+  assert.equal(code, 0);
+  for (const name of Object.keys(operations)) {
+    assert.match(stdout, new RegExp(`^ {2}${name} +\\S`, "m"));
+  }
+  for (const one of FAILURE_CODES) assert.match(stdout, new RegExp(`^ {2}${one} +\\S`, "m"));
+  assert.ok(stdout.includes(PROTOCOL));
 });
 
 Deno.test("[V-05] commands with a short way are those of the table", async () => {
