@@ -3,13 +3,14 @@
  * (`cert.pem`, `key.pem`, `ca.pem`, `crl.pem`). Read again when they change, without a restart.
  */
 import { Buffer } from "node:buffer";
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import http2 from "node:http2";
 import grpc from "@grpc/grpc-js";
 import { type Clock, pause } from "../base/clock.ts";
 import { errorText, TamqError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { fleetOf, readRevoked } from "./ca.ts";
-import { admitPeer, type Peer, type Role } from "./identity.ts";
+import { admitPeer, type Name, parseUri, type Peer, type Role } from "./identity.ts";
 
 interface Material {
   readonly ca: string;
@@ -63,6 +64,19 @@ export class Credentials {
     return admitPeer(certificate, { fleet: this.fleet, roles, revoked, now: this.#clock.now() });
   }
 
+  /** Whom our own certificate names. Throws `certificate_role` where it is another role. */
+  own(role: Role): Name {
+    const { subjectAltName = "" } = new X509Certificate(this.#material.cert);
+    const name = parseUri(subjectAltName.replace(/^URI:/, ""));
+    if (name?.role === role && name.fleet === this.fleet) return name;
+    throw new TamqError(
+      "FAILED_PRECONDITION",
+      "certificate_role",
+      `${this.#dir}/cert.pem: is no certificate of ${role === "agent" ? "an" : "a"} ${role}`,
+      { hint: `make one: tamq fleet ca issue ${role} NAME` },
+    );
+  }
+
   server(): grpc.ServerCredentials {
     return grpc.experimental.createCertificateProviderServerCredentials(
       this.#provider(),
@@ -71,15 +85,19 @@ export class Credentials {
     );
   }
 
-  /** For calls to servers of these roles; another server's certificate ends the handshake. */
-  channel(roles: readonly Role[]): grpc.ChannelCredentials {
+  /**
+   * For calls to a server of that role, and of that name where one is given; another server's
+   * certificate ends the handshake.
+   */
+  channel(role: Role, name?: string): grpc.ChannelCredentials {
     return grpc.experimental.createCertificateProviderChannelCredentials(
       this.#provider(),
       this.#provider(),
       {
         checkServerIdentity: (_host, certificate) => {
           try {
-            this.admit(certificate, roles);
+            const peer = this.admit(certificate, [role]);
+            if (name !== undefined && peer.name !== name) return new Error(`this is ${peer.uri}`);
           } catch (error) {
             return error as Error;
           }
@@ -173,7 +191,6 @@ async function load(dir: string): Promise<Material> {
     );
     const revoked = await readRevoked(crl!, ca!);
     // A half-written pair must never replace a whole one.
-    const { X509Certificate, createPrivateKey } = await import("node:crypto");
     if (!new X509Certificate(cert!).checkPrivateKey(createPrivateKey(key!))) {
       throw new Error("cert.pem and key.pem do not belong together");
     }

@@ -210,7 +210,7 @@ export function connect<S extends DescService>(
     "grpc.ssl_target_name_override": "tamq.fleet",
     "grpc.use_local_subchannel_pool": 1,
     "grpc.initial_reconnect_backoff_ms": 100,
-    "grpc.max_reconnect_backoff_ms": 5000,
+    "grpc.max_reconnect_backoff_ms": 2000,
     "grpc.keepalive_time_ms": 20_000,
     "grpc.max_receive_message_length": 4 << 20,
   });

@@ -246,6 +246,12 @@ Deno.test("[G-17] an older boot or generation is fenced for good, and releases n
   await withRig(async (rig) => {
     const old = rig.session;
     const asked = await rig.reserve("e1");
+    // A newer session of the same boot is enough.
+    await rig.join("b1", "act-1b");
+    await assert.rejects(
+      rig.dispatcher.getExecutionPermit({ meta: rig.meta({ session: old }), ...asked }),
+      { code: "UNAUTHENTICATED", reason: "session_fenced" },
+    );
     await rig.join("b2", "act-2");
     await assert.rejects(
       rig.dispatcher.getExecutionPermit({ meta: rig.meta({ session: old }), ...asked }),

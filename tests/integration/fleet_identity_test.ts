@@ -82,7 +82,7 @@ async function withServer(body: (rig: Rig) => Promise<void>): Promise<void> {
 }
 
 async function channelOf(dir: string, role: Role = "agent"): Promise<grpc.ChannelCredentials> {
-  return (await Credentials.open(dir, systemClock)).channel([role]);
+  return (await Credentials.open(dir, systemClock)).channel(role);
 }
 
 /** A certificate of the authority with something missing or wrong. */
@@ -196,17 +196,17 @@ test("[G-16] certificates are exchanged in a running server and client; a broken
   await withServer(async ({ pki, serverDir, credentials, call }) => {
     const dir = await pki.give("dispatcher", "d1");
     const mine = await Credentials.open(dir, systemClock);
-    await call(mine.channel(["agent"]));
+    await call(mine.channel("agent"));
     const before = new x509.X509Certificate(await Deno.readTextFile(`${serverDir}/cert.pem`));
     await pki.put(serverDir, await pki.authority.issue({ role: "agent", name: "a1" }, 10));
     await credentials.reload();
     // The client trusts the new one alone: the old one is revoked on its list.
     await pki.revoke(dir, [before.serialNumber]);
     await mine.reload();
-    await call(mine.channel(["agent"]));
+    await call(mine.channel("agent"));
     await Deno.writeTextFile(`${serverDir}/key.pem`, await Deno.readTextFile(`${dir}/key.pem`));
     await assert.rejects(credentials.reload(), { reason: "fleet_credentials" });
-    await call(mine.channel(["agent"]));
+    await call(mine.channel("agent"));
   });
 });
 

@@ -8,7 +8,8 @@ import {
 import { TamqError } from "../../base/errors.ts";
 import { conflict, contentDigest } from "../idempotency.ts";
 import { answerMeta, bindingOf, checkMeta } from "../session.ts";
-import { admissionOf, ADMISSIONS, type AgentCore, openSelf, selfOf, updateSelf } from "./core.ts";
+import { admissionOf, ADMISSIONS } from "../admission.ts";
+import { type AgentCore, openSelf, selfOf, updateSelf } from "./core.ts";
 
 export function admissionHandlers(core: AgentCore) {
   const { store, calls } = core;

@@ -2,10 +2,9 @@
 import type { Clock } from "../../base/clock.ts";
 import { TamqError } from "../../base/errors.ts";
 import type { Random } from "../../base/random.ts";
-import { AdmissionState } from "../gen/agent_pb.ts";
 import type { RequestMeta } from "../gen/common_pb.ts";
 import type { ExecutionAdapter, FleetStore, FleetTx, Stored } from "../ports.ts";
-import type { Admission, SelfRecord } from "../records.ts";
+import type { SelfRecord } from "../records.ts";
 import { checkMeta, checkSession } from "../session.ts";
 import type { ActiveCalls } from "./calls.ts";
 
@@ -67,19 +66,4 @@ export async function openSelf(
     throw error;
   }
   return { self: self!, meta };
-}
-
-export const ADMISSIONS: Readonly<Record<Admission, AdmissionState>> = {
-  open: AdmissionState.OPEN,
-  draining: AdmissionState.DRAINING,
-  closed: AdmissionState.CLOSED,
-};
-
-/** Throws `admission_unnamed` for a state that this side does not know. */
-export function admissionOf(state: AdmissionState): Admission {
-  const found = (Object.keys(ADMISSIONS) as Admission[]).find((one) => ADMISSIONS[one] === state);
-  if (found !== undefined) return found;
-  throw new TamqError("INVALID_ARGUMENT", "admission_unnamed", "no such admission state", {
-    hint: "OPEN, DRAINING or CLOSED",
-  });
 }
