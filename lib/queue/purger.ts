@@ -122,6 +122,8 @@ export interface PurgerOptions {
 export class Purger {
   readonly #options: PurgerOptions;
   #stopped = false;
+  /** The piece that was handed in last, done or not. */
+  #latest: Promise<unknown> = Promise.resolve();
 
   constructor(options: PurgerOptions) {
     this.#options = options;
@@ -135,7 +137,7 @@ export class Purger {
   async plan(choice: PurgeChoice, maxBytes: number | undefined): Promise<PurgePlan> {
     const work = planPurge(this.#options.store.purge, choice, maxBytes);
     for (;;) {
-      const { done, value } = work.next();
+      const { done, value } = await this.#alone(() => work.next());
       if (done) return value;
       await this.#breathe(0);
     }
@@ -179,7 +181,7 @@ export class Purger {
         });
       }
       const began = clock.monotonic();
-      const progress = await commit.run(() => this.#piece(receipt));
+      const progress = await this.#alone(() => commit.run(() => this.#piece(receipt)));
       if (progress.done) store.purge.emptyLog();
       if (progress.done || clock.monotonic() >= end) return progress;
       await this.#breathe(clock.monotonic() - began);
@@ -235,6 +237,17 @@ export class Purger {
       receipt_id: id,
       done: receipt.finished,
     };
+  }
+
+  /**
+   * One piece at a time, and others' turn between any two: many purges and counts at once hold up
+   * the rest no more than one does.
+   */
+  #alone<T>(piece: () => T | Promise<T>): Promise<T> {
+    const result = this.#latest.then(piece);
+    const turn = () => this.#breathe(0);
+    this.#latest = result.then(turn, turn);
+    return result;
   }
 
   /** A turn of the event loop, and as long a rest as the work took: half the time is for others. */

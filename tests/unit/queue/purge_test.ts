@@ -5,6 +5,7 @@ import type { RequestOf, ResponseOf } from "../../../lib/protocol/operations.ts"
 import { exportLines } from "../../../lib/store/export.ts";
 import { purgeChoice } from "../../../lib/model/purge.ts";
 import { readReceipts } from "../../../lib/store/receipts.ts";
+import { addHistory } from "../../helpers/long_history.ts";
 import { type FakeBroker, type QueueRig, withQueue } from "../../helpers/queue_rig.ts";
 
 type Request = RequestOf<"purge">;
@@ -299,4 +300,38 @@ Deno.test("[Q-08] deliveries go on while a purge runs: sends are admitted, lease
     }
     assert.ok(new Set(events).size >= 5, `the purge went on in pieces: ${events}`);
     assert.ok((await purging).messages >= 2000);
+  }));
+
+Deno.test("[Q-08] [Q-03] many counts and purges at once do one piece a turn of the loop, and each ends", () =>
+  withQueue(async (rig) => {
+    addHistory(rig.db, 9000, 10);
+    const store = rig.store.purge;
+    let pieces = 0;
+    const survey = store.survey.bind(store);
+    store.survey = (...args) => (pieces++, survey(...args));
+    const remove = store.remove.bind(store);
+    store.remove = (...args) => (pieces++, remove(...args));
+    const before = "2020-01-01T00:00:30Z";
+    const work = Promise.all([
+      ...Array.from({ length: 8 }, () => rig.queue.purge({ before })),
+      ...Array.from({ length: 3 }, () => rig.queue.purge({ before, execute: true })),
+    ]);
+    let over = false;
+    const done = () => void (over = true);
+    work.then(done, done);
+    let most = 0;
+    let all = 0;
+    while (!over) {
+      pieces = 0;
+      await rig.advance(0);
+      most = Math.max(most, pieces);
+      all += pieces;
+    }
+    const answers = await work;
+    assert.equal(most, 1);
+    assert.ok(all > 8 * 3, `${all}`);
+    for (const { messages } of answers.slice(0, 8)) assert.ok(messages <= 29, `${messages}`);
+    const purged = answers.slice(8).reduce((sum, { messages }) => sum + messages, 0);
+    assert.equal(purged, 29, "each message went once");
+    assert.equal(rig.queue.summary().states.injected, 9000 - 29);
   }));
