@@ -106,10 +106,20 @@ statehub_poll_interval_seconds = 0.2
     return result;
   };
 
+  const [program, ...words] = world.argv(["watch", "--json"]);
   // Everything at its most talkative.
   await coord.hub("serve", "--detach", "--verbose");
   await world.mustTamq(["serve", "--detach", "--verbose"]);
   await coord.coord("serve", "--detach", "--verbose");
+  await using watching = new Deno.Command(program!, {
+    args: words,
+    env: world.env,
+    clearEnv: true,
+    stdin: "null",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  const watched = watching.output();
   await coord.worker("alpha");
   const worker = new URL("../agents/line_worker.ts", import.meta.url).pathname;
   await world.open(
@@ -200,6 +210,18 @@ statehub_poll_interval_seconds = 0.2
     async () => (await Deno.readTextFile(`${state}/coord/coord.log`)).includes("hub.unreachable"),
   );
 
+  // The same windows under brokers that became a program anew; then one more message.
+  const upgraded = await print("upgrade", "--json");
+  assert.equal(upgraded.code, 0, upgraded.stdout + upgraded.stderr);
+  await world.type("beta", `say To:alpha: ${BODIES.worker} again\\n`);
+  await world.until(
+    "a message after the upgrade",
+    async () =>
+      (await world.history()).some((row) =>
+        row.body === `${BODIES.worker} again` && row.state === "injected"
+      ),
+  );
+
   // Keeping and removing.
   await world.mustTamq(["export", `${world.dir}/all.jsonl`]);
   await Deno.writeTextFile(
@@ -221,6 +243,12 @@ statehub_poll_interval_seconds = 0.2
   await coord.hub("stop");
   await print("logs", "--json");
   await print("logs");
+
+  watching.kill("SIGINT");
+  const { code, stdout, stderr } = await watched;
+  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+  outputs["watch --json"] = { code, stdout: text(stdout), stderr: text(stderr) };
+  assert.match(text(stdout), /"type":"message"/);
 
   // Nothing that describes the product's own doings holds any of them.
   outputs["tmux"] = {
