@@ -7,6 +7,10 @@ import { executableSupply, obtainExecutable } from "../helpers/executable.ts";
 import { withTempDir } from "../helpers/temp.ts";
 import { World } from "../helpers/world.ts";
 
+interface Upgraded {
+  readonly windows: readonly { readonly outcome: string; readonly reason: string | null }[];
+}
+
 const WORKER = new URL("../agents/line_worker.ts", import.meta.url).pathname;
 const PROBE = new URL("../helpers/executable_probe.ts", import.meta.url).pathname;
 
@@ -103,6 +107,17 @@ Deno.test({
     const again = await ping();
     assert.notEqual(again, pid);
     assert.equal(await image(again), world.executable);
+
+    // … until they become it, in place.
+    const upgraded = JSON.parse(await world.mustTamq(["upgrade", "--json"])) as Upgraded;
+    assert.deepEqual(upgraded.windows.map(({ outcome }) => outcome), ["upgraded", "upgraded"]);
+    assert.deepEqual(
+      (await world.tmux("list-panes", "-a", "-F", "#{pane_pid}")).trim().split("\n"),
+      panes,
+    );
+    assert.deepEqual(await Promise.all(panes.map(image)), panes.map(() => world.executable));
+    await world.type("alpha", "say To:beta: after it\\n");
+    await world.untilScreen("beta", "From:alpha: after it");
   },
 });
 
@@ -157,4 +172,9 @@ Deno.test("[V-03, V-05] the bundle runs from anywhere as one file and starts its
   const { pid } = JSON.parse(await world.mustTamq(["ping", "--json"])) as { pid: number };
   const argv = (await Deno.readTextFile(`/proc/${pid}/cmdline`)).split("\0");
   assert.ok(argv.includes(file), argv.join(" "));
+
+  const { windows } = JSON.parse(await world.mustTamq(["upgrade", "--json"])) as Upgraded;
+  assert.deepEqual(windows.map(({ outcome, reason }) => [outcome, reason]), [["upgraded", null]]);
+  await world.mustTamq(["send", "To:alpha: through the next one"]);
+  await world.untilScreen("alpha", "From:local/o: through the next one");
 });
