@@ -9,20 +9,9 @@ import { openStream, type Stream } from "../lib/client.ts";
 import { ServiceProcess, settingsIn } from "../tests/helpers/service.ts";
 import { withTempDir } from "../tests/helpers/temp.ts";
 import { TestWindow } from "../tests/helpers/window.ts";
-import { verdict } from "./helpers/figures.ts";
+import { processUsage, verdict } from "./helpers/figures.ts";
 
 const WINDOWS = 20;
-function usage(pid: number): { switches: number; ms: number } {
-  let switches = 0;
-  let ms = 0;
-  for (const { name } of Deno.readDirSync(`/proc/${pid}/task`)) {
-    const status = Deno.readTextFileSync(`/proc/${pid}/task/${name}/status`);
-    for (const [, count] of status.matchAll(/ctxt_switches:\s+(\d+)/g)) switches += Number(count);
-    ms += Number(Deno.readTextFileSync(`/proc/${pid}/task/${name}/schedstat`).split(" ")[0]) / 1e6;
-  }
-  return { switches, ms };
-}
-
 const seconds = Number(Deno.args[0] ?? 60);
 await withTempDir(async (dir) => {
   const settings = await settingsIn(dir);
@@ -41,9 +30,9 @@ await withTempDir(async (dir) => {
     await stream.send({ type: "gate", open: true });
   }
   await pause(systemClock, 12_000); // what follows an attachment is over
-  const before = usage(service.pid);
+  const before = processUsage(service.pid);
   await pause(systemClock, seconds * 1000);
-  const after = usage(service.pid);
+  const after = processUsage(service.pid);
   const wakes = (after.switches - before.switches) / seconds;
   const cpu = (after.ms - before.ms) / 1000 / seconds * 100;
   console.log(`idle service, ${WINDOWS} windows, ${seconds} s`);

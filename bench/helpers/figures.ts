@@ -15,6 +15,18 @@ export function verdict(holds: boolean, goal: string): string {
   return `${holds ? "holds" : "MISSED"}: ${goal}`;
 }
 
+/** CPU time of all threads of a process, as the scheduler gave it, and their context switches. */
+export function processUsage(pid: number): { switches: number; ms: number } {
+  let switches = 0;
+  let ms = 0;
+  for (const { name } of Deno.readDirSync(`/proc/${pid}/task`)) {
+    const status = Deno.readTextFileSync(`/proc/${pid}/task/${name}/status`);
+    for (const [, count] of status.matchAll(/ctxt_switches:\s+(\d+)/g)) switches += Number(count);
+    ms += Number(Deno.readTextFileSync(`/proc/${pid}/task/${name}/schedstat`).split(" ")[0]) / 1e6;
+  }
+  return { switches, ms };
+}
+
 /** Put before a command: every fsync takes that much longer. Empty without a working strace. */
 export async function slowSync(ms: number): Promise<string[]> {
   // With --seccomp-bpf only the syncs stop for the tracer: all else runs at its own speed.

@@ -175,6 +175,7 @@ async function build(
     steady,
     log,
     idleMs: coordination.renewSeconds * 1000,
+    anyOpen: () => store.triggers.anyOpen(),
     waker: new Waker({
       store,
       leases,
@@ -234,8 +235,9 @@ async function build(
       endpoints,
       approvals,
       onChange: () => loop.nudge(),
-      status: () =>
-        engineStatus({
+      status: () => {
+        loop.nudge(); // what it last saw of the service may be old: the next answer is of now
+        return engineStatus({
           identity,
           paths,
           store,
@@ -243,7 +245,8 @@ async function build(
           hub: observer.health,
           endpoints: loop.endpoints,
           registry,
-        }),
+        });
+      },
     }),
   });
   // Taken down in the reverse order (L-03): no new request, no new wake, then what is under way.
@@ -305,13 +308,17 @@ interface LoopOptions {
   readonly clock: Clock;
   readonly steady: Steady;
   readonly log: Log;
-  /** With nothing due, windows are looked at so often. */
+  /** With nothing due, windows and registry are looked at so often… */
   readonly idleMs: number;
+  /** …while this says that they could matter to something. */
+  readonly anyOpen: () => boolean;
   readonly after: () => void;
 }
 
 /** However many things become due at once, turns keep this distance. */
 const TURN_MS = 20;
+/** With no trigger that is open. */
+const EMPTY_MS = 60_000;
 /** While the message service does not answer. */
 const DOWN_MS = 1000;
 
@@ -340,6 +347,9 @@ class Loop {
 
   /** What waited for the hub alone is decided now. */
   hubReached(store: CoordStore): void {
+    this.nudge();
+    // At most looks there are none: a commit each time would be a write to the disk for nothing.
+    if (!store.triggers.waitFor("hub_unreachable")) return;
     store.commit(() => store.triggers.lookAgain(["hub_unreachable"])).then(
       () => this.nudge(),
       (error) => this.#o.log.error("engine.turn_failed", { reason: errorText(error) }),
@@ -353,7 +363,7 @@ class Loop {
   }
 
   async #run(): Promise<void> {
-    const { waker, clock, steady, log, idleMs, after } = this.#o;
+    const { waker, clock, steady, log, idleMs, anyOpen, after } = this.#o;
     while (!this.#ending.signal.aborted) {
       this.#wake = new AbortController();
       let more = false;
@@ -366,7 +376,9 @@ class Loop {
       if (this.#ending.signal.aborted) return;
       const due = more ? 0 : (waker.nextDue() ?? Infinity) - steady.now();
       const least = waker.endpoints === undefined ? DOWN_MS : TURN_MS;
-      await pause(clock, Math.min(Math.max(due, least), idleMs), this.#wake.signal);
+      // A window that comes or goes is told by the service; the looks are for what it cannot tell.
+      const wait = anyOpen() ? Math.min(Math.max(due, least), idleMs) : EMPTY_MS;
+      await pause(clock, wait, this.#wake.signal);
     }
   }
 }

@@ -50,7 +50,7 @@ export interface ObserverOptions {
   readonly random: Random;
   readonly log: Log;
   readonly pollMs: number;
-  /** Something was observed: it is time to decide. */
+  /** Something new was observed, or the hub is back: it is time to decide. */
   readonly onObserved: () => void;
 }
 
@@ -125,14 +125,15 @@ export class Observer {
       let wait = pollMs;
       try {
         const client = this.#client ??= this.#o.connect();
-        await this.look(client, signal);
+        const news = await this.look(client, signal);
         if (signal.aborted) return;
+        const back = !this.#health.reachable;
         if (this.#health.failures > 0) log.info("hub.reached");
         this.#health = { reachable: true, reason: null, failures: 0, lookedAt: clock.now() };
         const opensIn = this.#listenAt - clock.monotonic();
         if (opensIn <= 0) this.#listen();
         else if (!this.#listening) wait = Math.min(wait, opensIn);
-        this.#o.onObserved();
+        if (news || back) this.#o.onObserved();
       } catch (error) {
         if (signal.aborted) return;
         const failures = this.#health.failures + 1;
@@ -163,11 +164,12 @@ export class Observer {
     return ends.signal;
   }
 
-  /** All that is new since the stored cursor. */
-  async look(client: StateHubClient, signal?: AbortSignal): Promise<void> {
+  /** All that is new since the stored cursor; false when there is nothing. */
+  async look(client: StateHubClient, signal?: AbortSignal): Promise<boolean> {
     const { store, log, clock } = this.#o;
     let anew = clock.monotonic() >= this.#fullDue;
     if (anew) await this.#beginAnew(client);
+    let news = false;
     for (;;) {
       const cursor = store.cursor();
       let page;
@@ -187,12 +189,13 @@ export class Observer {
       }
       probe("coord.page", page);
       if (page.changes.length > 0 || page.next_cursor !== cursor) {
+        news ||= page.changes.length > 0;
         await store.commit(() => {
           for (const change of page.changes) this.#take(change);
           store.setCursor(page.next_cursor);
         });
       }
-      if (!page.has_more || signal?.aborted) return;
+      if (!page.has_more || signal?.aborted) return news;
     }
   }
 

@@ -31,6 +31,8 @@ export interface CoordOptions {
   /** Where the engine looks for the hub and for the service, when not at the real ones. */
   readonly hubSocket?: string;
   readonly serviceSocket?: string;
+  /** The configuration file; {@link FAST} unless given. */
+  readonly config?: string;
 }
 
 export class CoordProcesses {
@@ -62,8 +64,9 @@ export class CoordProcesses {
     await withTempDir(async (dir) => {
       Deno.mkdirSync(`${dir}/run`, { mode: 0o700 });
       Deno.mkdirSync(`${dir}/config/tamq`, { recursive: true });
-      Deno.writeTextFileSync(`${dir}/config/tamq/config.toml`, FAST);
-      const world = new CoordProcesses(dir, await settingsIn(dir), options(dir));
+      const chosen = options(dir);
+      Deno.writeTextFileSync(`${dir}/config/tamq/config.toml`, chosen.config ?? FAST);
+      const world = new CoordProcesses(dir, await settingsIn(dir), chosen);
       try {
         await world.#start();
         await body(world);

@@ -33,10 +33,11 @@ async function work(lease: string, id: string): Promise<void> {
   const own = (op: "ack" | "renew" | "complete") => insist(() => callEngine(engine, op, { lease }));
   if (await own("ack") === undefined) return say({ lost: lease });
   await own("renew");
-  const { value } = await hub.call("getTask", { params: { task_id: id } });
-  if (value.status !== "done") {
+  const params = { task_id: id };
+  const found = await insist(() => hub.call("getTask", { params }));
+  if (found!.value.status !== "done") {
     const body = { status: "done" } as const;
-    await hub.call("editTask", { params: { task_id: id }, ifMatch: "*", body });
+    await insist(() => hub.call("editTask", { params, ifMatch: "*", body }));
   }
   say({ done: id });
   await own("complete");

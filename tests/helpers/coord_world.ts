@@ -3,6 +3,8 @@ import { World } from "./world.ts";
 
 export interface Step {
   readonly line?: string;
+  /** When it was read, epoch microseconds. */
+  readonly read?: number;
   readonly args?: readonly string[];
   readonly code?: number;
   readonly stdout?: string;

@@ -1,5 +1,6 @@
 /** A coordination engine as a process of its own; its log lines are read from standard error. */
 import type { Settings } from "../../lib/config.ts";
+import { SERVICE_V8_FLAGS } from "../../lib/service_control.ts";
 import { environmentOf, textLines } from "./service.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
@@ -14,7 +15,12 @@ export class EngineProcess implements AsyncDisposable {
     const flags = ["-A", "--no-check", "--quiet", "--frozen", "--config", `${ROOT}deno.json`];
     this.#child = new Deno.Command(Deno.execPath(), {
       args: ["run", ...flags, `${ROOT}tests/helpers/engine_entry.ts`],
-      env: { ...environmentOf(settings), TAMQ_COORD_SOCKET: settings.coordSocket, ...env },
+      env: {
+        DENO_V8_FLAGS: SERVICE_V8_FLAGS,
+        ...environmentOf(settings),
+        TAMQ_COORD_SOCKET: settings.coordSocket,
+        ...env,
+      },
       stdin: "null",
       stdout: "null",
       stderr: "piped",

@@ -38,6 +38,8 @@ export class Triggers {
   readonly #lookAgain;
   readonly #clampDue;
   readonly #reopen;
+  readonly #waitFor;
+  readonly #anyOpen;
   readonly #gatedRepos;
   readonly #decideAgain;
   readonly #counts;
@@ -74,6 +76,12 @@ export class Triggers {
     );
     this.#lookAgain = db.prepare(
       "UPDATE triggers SET due_at = 0 WHERE state = 'waiting' AND decision = ?",
+    );
+    this.#waitFor = db.prepare(
+      "SELECT 1 FROM triggers WHERE state = 'waiting' AND decision = ? LIMIT 1",
+    );
+    this.#anyOpen = db.prepare(
+      "SELECT 1 FROM triggers WHERE state IN ('waiting', 'gated', 'leased') LIMIT 1",
     );
     this.#reopen = db.prepare(`UPDATE triggers SET state = 'waiting', due_at = 0
       WHERE trigger_id = ? AND state = 'done' AND decision IN ('superseded', 'source_gone')`);
@@ -161,6 +169,16 @@ export class Triggers {
   /** Those that wait for one of these reasons are looked at again. */
   lookAgain(decisions: readonly string[]): void {
     for (const decision of decisions) this.#lookAgain.run(decision);
+  }
+
+  /** Whether any waits for that reason. */
+  waitFor(decision: string): boolean {
+    return this.#waitFor.get(decision) !== undefined;
+  }
+
+  /** Whether there is anything that windows or registry could matter to. */
+  anyOpen(): boolean {
+    return this.#anyOpen.get() !== undefined;
   }
 
   /** Its source says again what it once took back: it counts as it did before. */
