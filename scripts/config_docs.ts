@@ -18,6 +18,25 @@ its start: \`tamq stop\`, then \`tamq serve --detach\`. An unknown key, a wrong 
 range is an error of every command; only \`tamq stop\` and \`tamq ping\` go on then, with a warning, by
 the environment and the defaults.
 
+## One command, one repository
+
+What holds for a window can be said for the command that runs in it, and for its repository; the
+repository's word comes before the command's, and what \`tamq start\` is told before both. The rest of
+\`[delivery]\` stays in force.
+
+\`\`\`toml
+[commands.claude]            # also npx claude
+quiet_seconds = 1            # the operator's line rests so long before anything is typed
+delivery = { ack_mode = "acknowledged" }
+
+[repositories.production]
+mode = "draft"               # messages are typed, Enter is yours
+delivery = { max_attempts = 1 }
+\`\`\`
+
+\`tamq start --dry-run\` shows what follows from it. Every receipt carries the version of the
+configuration that was in force, a hash of its values; \`tamq config check\` prints the present one.
+
 ## Acknowledged delivery
 
 By default a message is done (\`injected\`) once it was written into the receiver's terminal. With

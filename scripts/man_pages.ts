@@ -167,13 +167,16 @@ const FILES: readonly (readonly [string, string])[] = [
   ["~/.config/systemd/user/tamq.service", "The unit of tamq service install"],
 ];
 
-/** Each is read by lib/config.ts, lib/gita.ts or lib/cli. */
+/** Each is read by lib/config.ts, lib/gita.ts or lib/cli; a test looks. */
 export const ENVIRONMENT: readonly (readonly [string, string])[] = [
   ["TAMQ_CONFIG", "Path of the configuration file"],
   ["TAMQ_STATE_DIR", "Folder of messages, log and spool"],
   ["TAMQ_SOCKET", "Path of the message service's socket"],
   ["TAMQ_POLICY_PROFILE", "Name of the policy profile"],
   ["STATEHUB_API_BASE", "Where the State Hub answers"],
+  ["NO_COLOR", "Set to anything: no colour, unless --color always is given"],
+  ["VISUAL", "The editor of tamq send; else EDITOR, else vi"],
+  ["EDITOR", "The editor of tamq send where VISUAL is not set"],
   ["GITA_PROJECT_HOME", "Where gita keeps its registry"],
 ];
 

@@ -35,7 +35,8 @@ export async function configHelp(): Promise<string> {
   });
   return `The configuration file is TOML; tamq config path says where it is. What a command's option says comes
 before the environment, that before the file, and that before the defaults. An empty variable counts
-as unset. A running service keeps what it read at its start.
+as unset. A running service keeps what it read at its start. For a window the word of repositories
+comes before that of commands, and both before delivery.
 
 COMMANDS
 ${

@@ -1,7 +1,8 @@
 /** `tamq config show|check|path|init` (C-02, C-03). */
+import { displaySafe } from "../../base/display.ts";
 import { errorText, TamqError } from "../../base/errors.ts";
 import { type FileSettings, loadSettings, readConfig, type Settings } from "../../config.ts";
-import { CONFIG_KEYS, type ConfigKey, toToml } from "../../config_keys.ts";
+import { CONFIG_KEYS, type ConfigKey, configVersion, toToml } from "../../config_keys.ts";
 import type { Verb } from "../command.ts";
 import { configTemplate } from "../config_text.ts";
 import { lookOf, table } from "../layout.ts";
@@ -56,8 +57,12 @@ function isIn(file: FileSettings | undefined, key: string): boolean {
 }
 
 export const check: Verb<unknown> = async function () {
-  const { configFile, configured } = await loadSettings(this.env);
-  this.out(configured ? `${configFile}: ok` : `there is no ${configFile}; the defaults apply`);
+  const settings = await loadSettings(this.env);
+  const { configFile, configured } = settings;
+  this.out(
+    displaySafe(configured ? `${configFile}: ok` : `there is no ${configFile}; the defaults apply`),
+  );
+  this.out(`version ${configVersion(settings)}, as receipts carry it`);
 };
 
 /** Also while the file is broken. */

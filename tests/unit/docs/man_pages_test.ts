@@ -36,7 +36,9 @@ Deno.test("[C-01] a page tells every option that is not hidden, and every exampl
 
 Deno.test("[C-02] the variables that tamq(1) names are those that the program reads", async () => {
   const read = (await Promise.all(
-    ["config.ts", "gita.ts"].map((file) => Deno.readTextFile(`${ROOT}lib/${file}`)),
+    ["config.ts", "gita.ts", "cli/colour.ts", "cli/editor.ts"].map((file) =>
+      Deno.readTextFile(`${ROOT}lib/${file}`)
+    ),
   )).join();
   for (const [name] of ENVIRONMENT) assert.ok(read.includes(`"${name}"`), name);
 });
