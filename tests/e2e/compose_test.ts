@@ -73,6 +73,24 @@ Deno.test("[B-03, B-04] a popup of tmux sends as the window's operator; the prog
   await operator.keys("C-c"); // drops it and closes the popup
   await world.until("the popup to close", async () => !(await operator.screen()).includes("To ("));
   assert.equal((await world.history()).length, 1);
+
+  // Without the service the text is kept, and the popup stays until that was read.
+  await world.mustTamq(["stop"]);
+  await operator.keys("C-b", "T");
+  await operator.shows("To (");
+  await operator.type("beta");
+  await operator.keys("Enter");
+  await operator.shows("an empty line ends it");
+  await operator.type("not lost");
+  await operator.keys("Enter", "Enter");
+  await operator.shows("your text is in");
+  await operator.keys("Enter");
+  await world.until("the popup to close", async () => !(await operator.screen()).includes("To ("));
+  const drafts = `${world.dir}/state/tamq/drafts`;
+  const texts = [...Deno.readDirSync(drafts)].map(({ name }) =>
+    Deno.readTextFileSync(`${drafts}/${name}`)
+  );
+  assert.deepEqual(texts, ["not lost\n"]);
 });
 
 Deno.test("[B-04] a worker cannot write as its window's operator, whatever its environment and arguments say", async () => {

@@ -1,9 +1,11 @@
 /** `tamq compose` (B-03, B-04): the operator writes beside a window, not into its program. */
-import { displaySafe } from "../../base/display.ts";
+import { displaySafe, displaySafeBlock } from "../../base/display.ts";
 import { errorText, TamqError } from "../../base/errors.ts";
 import { newToken } from "../../base/ids.ts";
+import { openOwnFile } from "../../base/own_file.ts";
 import { systemRandom } from "../../base/random.ts";
 import { selfCommand } from "../../base/self.ts";
+import { loadSettings } from "../../config.ts";
 import { checkBody } from "../../model/body.ts";
 import { LOCAL_SENDER, parseAddress } from "../../model/envelope.ts";
 import { parseTmuxVariable, Tmux } from "../../tmux/client.ts";
@@ -61,7 +63,7 @@ const compose: Verb<ComposeFlags> = async function (flags) {
     } catch (error) {
       // The text is not lost for a mistyped name; everything else is told and ends it.
       if (!(error instanceof TamqError) || error.reason !== "unknown_target") {
-        return await failed(this, error, beside !== undefined);
+        return await failed(this, await kept(this, error, known, body), beside !== undefined);
       }
       this.err(
         displaySafe(error.hint === undefined ? error.message : `${error.message}; ${error.hint}`),
@@ -76,11 +78,34 @@ function dropped(context: CliContext): number {
   return 1;
 }
 
+/** What was written is kept where `tamq send` finds it. */
+async function kept(
+  context: CliContext,
+  error: unknown,
+  to: string,
+  body: string,
+): Promise<unknown> {
+  if (!(error instanceof TamqError)) return error;
+  const { stateDir } = await loadSettings(context.env);
+  const path = `${stateDir}/drafts/message-${newToken(systemRandom)}.txt`;
+  try {
+    Deno.mkdirSync(`${stateDir}/drafts`, { recursive: true, mode: 0o700 });
+    using file = openOwnFile(path, "append");
+    const bytes = new TextEncoder().encode(body + "\n");
+    for (let done = 0; done < bytes.length;) done += file.writeSync(bytes.subarray(done));
+  } catch {
+    return error; // a full disk: the reason alone is told
+  }
+  const retry = `your text is in ${path}: tamq send --to ${quoteWord(to)} --file FILE`;
+  const hint = error.hint === undefined ? retry : `${error.hint}\n${retry}`;
+  return new TamqError(error.code, error.reason, error.message, { hint, cause: error });
+}
+
 /** A popup closes with its command: the reason must be read first. */
 async function failed(context: CliContext, error: unknown, popup: boolean): Promise<number> {
   if (!popup) throw error;
   const hint = error instanceof TamqError && error.hint !== undefined ? `\n${error.hint}` : "";
-  context.err(`tamq: not sent: ${displaySafe(errorText(error))}${displaySafe(hint)}`);
+  context.err(displaySafeBlock(`tamq: not sent: ${errorText(error)}${hint}`, ""));
   await question(context, "Enter closes this. ");
   return 1;
 }
