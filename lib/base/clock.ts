@@ -59,6 +59,12 @@ export async function within<T>(
   }
 }
 
+/** Whether the calendar has that day, `YYYY-MM-DD`: `Date` takes February 30th for March 1st. */
+export function isDay(text: string): boolean {
+  const ms = Date.parse(`${text}T00:00:00Z`);
+  return !Number.isNaN(ms) && rfc3339(ms).startsWith(text);
+}
+
 /** RFC 3339 in UTC with milliseconds, for machines. */
 export function rfc3339(epochMs: number): string {
   return new Date(epochMs).toISOString();

@@ -1,5 +1,5 @@
 /** Times as people write them on a command line. */
-import { rfc3339 } from "../base/clock.ts";
+import { isDay, rfc3339 } from "../base/clock.ts";
 import { usageError } from "./errors.ts";
 
 const UNIT_MS: Readonly<Record<string, number>> = {
@@ -20,7 +20,7 @@ export function parseTime(text: string, now: number, option: string): string {
   const moment =
     /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)(Z|[+-]\d{2}:\d{2})?)?$/
       .exec(text);
-  if (moment) {
+  if (moment !== null && isDay(moment[1]!)) {
     // Without a zone the runtime reads date and time as local, as meant.
     const parsed = Date.parse(`${moment[1]}T${moment[2] ?? "00:00"}${moment[3] ?? ""}`);
     if (!Number.isNaN(parsed)) return rfc3339(parsed);

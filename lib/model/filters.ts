@@ -1,4 +1,5 @@
 /** Values of filters as they cross the socket. */
+import { isDay } from "../base/clock.ts";
 import { TamqError } from "../base/errors.ts";
 
 const RFC3339 = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/;
@@ -6,7 +7,7 @@ const RFC3339 = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d
 /** Milliseconds of an RFC 3339 time; throws `invalid_time`, which names the field. */
 export function parseTime(name: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
-  const ms = RFC3339.test(text) ? Date.parse(text.toUpperCase()) : NaN;
+  const ms = RFC3339.test(text) && isDay(text.slice(0, 10)) ? Date.parse(text.toUpperCase()) : NaN;
   if (Number.isNaN(ms)) {
     throw new TamqError("INVALID_ARGUMENT", "invalid_time", `"${name}" is not an RFC 3339 time`, {
       hint: "write it like 2030-01-31T12:00:00Z",

@@ -8,9 +8,9 @@ import { PURGEABLE } from "../model/purge.ts";
 // Without a locale, zod/mini says "Invalid input" and no more.
 z.config(z.locales.en());
 
-/** Ids, keys and names: one line of bounded length. Ours never hold control characters. */
-// deno-lint-ignore no-control-regex
-const oneLine = z.regex(/^[^\u0000-\u001f\u007f]*$/, "must not hold control characters");
+/** Ids, keys and names: one line. Keys that differ in a lone surrogate would be one as UTF-8. */
+const LINE = /^[^\p{Cc}\p{Cs}]*$/u;
+const oneLine = z.regex(LINE, "must not hold control characters or unpaired surrogates");
 const short = z.string().check(z.minLength(1), z.maxLength(256), oneLine);
 const path = z.string().check(z.minLength(1), z.maxLength(4096));
 const time = z.string(); // RFC 3339, UTC

@@ -92,7 +92,9 @@ Deno.test("[Q-04] times of a filter: RFC 3339, local dates, ages; anything else 
   assert.equal(time("1w"), "2030-01-24T12:00:00.000Z");
   assert.equal(time("2030-01-31"), new Date(2030, 0, 31).toISOString());
   assert.equal(time("2030-01-31 09:30"), new Date(2030, 0, 31, 9, 30).toISOString());
-  for (const bad of ["yesterday", "", "2030-13-01", "5", "-5m", "2030-01-31T25:00:00Z"]) {
+  for (
+    const bad of ["yesterday", "", "2030-13-01", "2030-02-30", "5", "-5m", "2030-01-31T25:00:00Z"]
+  ) {
     assert.throws(() => time(bad), /--since .* is no time/, bad);
   }
 });

@@ -34,13 +34,15 @@ Deno.test("[T-06] the required fields of send are required, the others are not",
   }
 });
 
-Deno.test("ids, keys and names are bounded single lines", () => {
+Deno.test("[T-10] ids, keys and names are bounded single lines, and stay what they are as UTF-8", () => {
   const { request } = operations.send;
-  for (const key of ["", "x".repeat(257), "a\nb", "a\u0000b", "a\u007fb"]) {
+  const bad = ["a\nb", "a\u0000b", "a\u007fb", "a\u009bb", "\ud800", "\udc00x", "x\udbff"];
+  for (const key of ["", "x".repeat(257), ...bad]) {
     assert.equal(request.safeParse({ ...SEND, idempotency_key: key }).success, false);
     assert.equal(request.safeParse({ ...SEND, target_repo: key }).success, false);
   }
   assert.equal(request.safeParse({ ...SEND, idempotency_key: "x".repeat(256) }).success, true);
+  assert.equal(request.safeParse({ ...SEND, idempotency_key: "日本🙂" }).success, true);
 });
 
 Deno.test("every request but attach and send refuses unknown fields", () => {

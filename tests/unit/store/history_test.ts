@@ -131,7 +131,9 @@ Deno.test("times and cursors that are none are refused", () =>
         return (error as TamqError).reason;
       }
     };
-    for (const since of ["yesterday", "2030-01-01", "2030-13-01T00:00:00Z", ""]) {
+    for (
+      const since of ["yesterday", "2030-01-01", "2030-13-01T00:00:00Z", "2030-02-30T00:00:00Z", ""]
+    ) {
       assert.equal(reason({ since }), "invalid_time", since);
     }
     for (const cursor of ["x", "-1", "1 OR 1", "9".repeat(16)]) {
