@@ -38,7 +38,7 @@ Deno.test("[V-05] docs/install.md and README name the same install step, and tas
   const step = /^ {4}deno install --global .*$/m;
   assert.equal(step.exec(page)?.[0], step.exec(await Deno.readTextFile(`${ROOT}README.md`))?.[0]);
   for (const [, task] of page.matchAll(/deno task (\w+)/g)) {
-    assert.ok(task! in manifest.tasks, task);
+    assert.ok(task! in manifest.tasks, `no task ${task}`);
   }
   for (const [, path] of page.matchAll(/(scripts\/\w+\.ts)/g)) await Deno.stat(ROOT + path!);
 });
