@@ -2,7 +2,7 @@
 export interface Held {
   /** Resolves when a request is held. */
   readonly caught: Promise<void>;
-  /** Lets it go, and holds no more. */
+  /** Lets it go – one held before the service is lost – and holds no more. */
   release(): void;
 }
 
@@ -54,6 +54,7 @@ export class SocketRelay {
       if (mine?.place === "before") {
         mine.caught();
         await mine.go;
+        return; // it never reaches the service
       }
       service = await Deno.connect({ transport: "unix", path: this.service });
       this.#open.add(service);
