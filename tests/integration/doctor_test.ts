@@ -96,6 +96,8 @@ Deno.test("[L-06, C-07] each thing that is wrong is found, with a remedy, and hi
   const long = await problems({ TAMQ_SOCKET: `/tmp/${"x".repeat(110)}` });
   assert.match(long.join("\n"), /^socket: .*107/m);
 
+  await Deno.remove(`${world.dir}/run/tamq.sock`);
+  await only(/^service: process \d+ holds .*its socket file is gone \| .*tamq stop; tamq serve/);
   await world.mustTamq(["stop"]);
   await Deno.writeTextFile(`${world.dir}/run/tamq.sock`, "not a socket");
   const blocked = await problems();

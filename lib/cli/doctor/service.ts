@@ -3,7 +3,7 @@ import { TamqError } from "../../base/errors.ts";
 import { briefClock } from "../../base/brief_clock.ts";
 import { call, findSocket } from "../../client.ts";
 import type { Settings } from "../../config.ts";
-import { readHolder } from "../../socket.ts";
+import { liveHolder, readHolder } from "../../socket.ts";
 import { VERSION } from "../version.ts";
 import { quoteWord } from "../words.ts";
 import { failed, type Finding, ok, problem, warning } from "./finding.ts";
@@ -22,6 +22,14 @@ export async function checkService(settings: Settings): Promise<ServiceFindings>
   } catch (error) {
     const down = error instanceof TamqError && error.reason === "service_unavailable";
     if (!down) return { findings: [failed("service", error)], windows: undefined };
+    const { stateDir } = settings;
+    const holder = liveHolder(stateDir);
+    if (holder !== undefined) {
+      const detail = `process ${holder.pid} holds ${stateDir} and is not reached on ` +
+        `${holder.socket}: it is starting, or its socket file is gone`;
+      const remedy = "look again in a moment, then: tamq stop; tamq serve --detach";
+      return { findings: [problem("service", detail, remedy)], windows: undefined };
+    }
     // A service that stops in order empties its lock file.
     const crashed = readHolder(settings.stateDir) !== undefined;
     const detail = crashed ? "it ended without a shutdown" : "not running";
