@@ -123,6 +123,16 @@ Deno.test("[K-07][K-09][K-11][T-27] a worker speaks for its own lease alone; it 
     { reason: "challenge_wrong" },
   );
   await coord.untilDone("gated");
+  // The reason is the operator's own note: no receipt of the engine or in the hub repeats it.
+  await coord.until("all receipts to be published", async () => {
+    const [status] = await coord.rows("coord", "status");
+    return (status!.projection as { waiting: number }).waiting === 0;
+  });
+  using hub = new StateHubClient({ address: { unix: `${coord.world.dir}/run/tamq-hub.sock` } });
+  const { items } = (await hub.call("listReceipts", { query: { limit: 500 } })).value;
+  assert.ok(items.some(({ kind }) => kind === "approval"));
+  const told = JSON.stringify([items, await coord.rows("coord", "explain", "gated")]);
+  assert.doesNotMatch(told, /backup made|half of it|the rest/);
 });
 
 Deno.test("[K-10][K-14][K-15][C-05] no prompt, no text of a task and no token stands in receipts, logs or what the hub was told; every receipt reaches the hub", async () => {
