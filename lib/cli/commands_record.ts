@@ -1,5 +1,6 @@
 /** Commands about recordings of windows (B-15). */
 import { command, family } from "./command.ts";
+import type { CliContext } from "./context.ts";
 import { late } from "./late.ts";
 import { flag, json } from "./parameters.ts";
 import type * as verbs from "./verbs/record.ts";
@@ -11,7 +12,19 @@ const recording = {
   parse: String,
   placeholder: "RECORDING",
   brief: "Its id or how it begins; a repository for its newest; a path with / for any file",
+  proposeCompletions: proposals,
 } as const;
+
+/** Repositories that were recorded, then ids. */
+async function proposals(this: CliContext, partial: string): Promise<string[]> {
+  try {
+    const found = await (await load()).recordings(this);
+    const all = [...new Set(found.map(({ repo }) => repo)), ...found.map(({ id }) => id)];
+    return all.filter((one) => one.startsWith(partial));
+  } catch {
+    return [];
+  }
+}
 
 function positive(input: string): number {
   const value = /^\d{1,6}(?:\.\d{1,6})?$/.test(input) ? Number(input) : NaN;

@@ -223,6 +223,12 @@ Deno.test("[B-15] tamq record list, play, export, remove; invalid lines are told
     recording.output(new TextEncoder().encode("cdone\r\n"));
     const active = JSON.parse((await runInside(["record", "list", "--json"], { env })).stdout);
     assert.equal(active.active, true);
+    const offered = (await runInside(["__complete", "record", "play", ""], { env })).stdout;
+    assert.deepEqual(offered.split("\n").map((line) => line.split("\t")[0]), [
+      "al/pha",
+      active.id,
+      "",
+    ]);
     const refused = await runInside(["record", "remove", active.id], { env });
     assert.match(refused.stderr, /is being recorded/);
     await recording.close();

@@ -184,6 +184,9 @@ function shortList(names: readonly string[]): string {
   return names.slice(0, MOST_NAMES).join(", ") + more;
 }
 
+/** Variables that choose a configuration, a state or a service; the rest is the tmux server's. */
+const OWN = /^(?:TAMQ_|GITA_|STATEHUB_|XDG_(?:CONFIG|STATE)_HOME$)/;
+
 async function bind(context: CliContext, flags: ComposeFlags, key: string): Promise<number> {
   if (key === "" || /[\s;]/.test(key)) throw usageError(`"${key}" is no key`, "as in: T, C-t, F9");
   const { tmux } = await chooseServer(context.env, flags.tmuxSocket);
@@ -194,7 +197,9 @@ async function bind(context: CliContext, flags: ComposeFlags, key: string): Prom
     env: windowEnvironment(context.env, new Set()),
   };
   if (flags.print) {
-    context.out(composeLine(wish));
+    // In a tmux.conf it outlives this shell: only what was set for tamq goes with it.
+    const own = Object.entries(wish.env).filter(([name]) => OWN.test(name));
+    context.out(composeLine({ ...wish, env: Object.fromEntries(own) }));
     return 0;
   }
   if (await tmux.serverPid() === undefined) {

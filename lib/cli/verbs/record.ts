@@ -33,6 +33,9 @@ export interface RemoveFlags {
 
 const dirOf = async (context: CliContext) => (await loadSettings(context.env)).recordingsDir;
 
+/** For completion. */
+export const recordings = async (context: CliContext) => await listRecordings(await dirOf(context));
+
 export const list: Verb<JsonFlag> = async function ({ json }) {
   const found = await listRecordings(await dirOf(this));
   if (json) {
