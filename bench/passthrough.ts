@@ -5,6 +5,7 @@
  *
  *     deno run -A bench/passthrough.ts [megabytes=200] [rounds=5]
  */
+import { BROKER_RUNTIME_FLAG } from "../lib/base/self.ts";
 import {
   AGAIN,
   closeFd,
@@ -24,7 +25,8 @@ const dir = Deno.makeTempDirSync({ prefix: "tamq-bench-" });
 const child = new URL("helpers/broker_child.ts", import.meta.url).pathname;
 const config = new URL("../deno.json", import.meta.url).pathname;
 
-const run = ["run", "-A", "--no-check", "--quiet", "--frozen", "--config", config];
+const flags = ["-A", "--no-check", "--quiet", "--frozen", BROKER_RUNTIME_FLAG];
+const run = ["run", ...flags, "--config", config];
 const broker = [Deno.execPath(), ...run, child, dir];
 const runners: Record<string, (command: string[]) => string[]> = {
   broker: (command) => [...broker, ...command],

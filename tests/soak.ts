@@ -24,6 +24,7 @@ const COUNTS: Readonly<Record<string, number>> = {
   SENDERS_EACH: 200,
   LEASE_RACES: 100_000,
   STARTS: 100,
+  PRINTED_MEGABYTES: 1000,
   HISTORY: 1_000_000,
 };
 

@@ -14,7 +14,9 @@ export type SequenceKind = "csi" | "escape" | "string" | "ss3" | "x10" | "aborte
 
 export class EscapeParser {
   #at: At = "ground";
-  #params = "";
+  /** Bytes, not a text: most sequences are of nobody's interest, and a text a byte is garbage. */
+  readonly #params = new Uint8Array(MAX_PARAMS);
+  #count = 0;
   #rest = 0;
   /** Final byte of the sequence that just completed, as a character. */
   final = "";
@@ -29,7 +31,7 @@ export class EscapeParser {
   }
   /** Parameters and intermediates of the CSI sequence that just completed. */
   get params(): string {
-    return this.#params;
+    return String.fromCharCode(...this.#params.subarray(0, this.#count));
   }
   /** Whether nothing but the ESC itself has come: it may be the Escape key. */
   get justEscape(): boolean {
@@ -40,11 +42,12 @@ export class EscapeParser {
   }
   /** Where in a sequence it stands, for who takes over (B-17). */
   save() {
-    return { at: this.#at, params: this.#params, rest: this.#rest, introducer: this.introducer };
+    return { at: this.#at, params: this.params, rest: this.#rest, introducer: this.introducer };
   }
   restore(kept: ReturnType<EscapeParser["save"]>): void {
     this.#at = kept.at;
-    this.#params = kept.params;
+    this.#count = 0;
+    for (const char of kept.params) this.#params[this.#count++] = char.charCodeAt(0);
     this.#rest = kept.rest;
     this.introducer = kept.introducer;
   }
@@ -88,14 +91,14 @@ export class EscapeParser {
         return "string";
       case "csi":
         if (byte >= 0x40 && byte <= 0x7e) {
-          if (this.input && byte === 0x4d && this.#params === "") {
+          if (this.input && byte === 0x4d && this.#count === 0) {
             this.#at = "x10"; // mouse report of old: three bytes follow
             this.#rest = 3;
             return undefined;
           }
           return this.#complete("csi", byte);
         }
-        if (this.#params.length < MAX_PARAMS) this.#params += String.fromCharCode(byte);
+        if (this.#count < MAX_PARAMS) this.#params[this.#count++] = byte;
         return undefined;
     }
     return undefined;
@@ -117,7 +120,7 @@ export class EscapeParser {
     this.introducer = char;
     if (char === "[") {
       this.#at = "csi";
-      this.#params = "";
+      this.#count = 0;
     } else if ("]PX^_".includes(char)) this.#at = "string";
     else if (char === "O" && this.input) this.#at = "ss3";
     else if (!this.input && byte >= 0x20 && byte <= 0x2f) this.#at = "intermediate";

@@ -259,10 +259,10 @@ export class LinesObserver {
 
   /** Whether the sequence that just completed moved the cursor elsewhere than to a row's start. */
   #movedAside(): boolean {
-    const { introducer, final, params } = this.#escape;
+    const { introducer, final } = this.#escape;
     if (introducer === "[") {
-      if (final === "H" || final === "f") return !/^1?(?:;1?)?$/.test(params);
-      if (final === "G" || final === "`") return !/^1?$/.test(params);
+      if (final === "H" || final === "f") return !/^1?(?:;1?)?$/.test(this.#escape.params);
+      if (final === "G" || final === "`") return !/^1?$/.test(this.#escape.params);
       return /^[ABCDEFadeu]$/.test(final);
     }
     return introducer === "8" || introducer === "M";

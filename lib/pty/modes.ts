@@ -66,8 +66,10 @@ export class ModeTracker {
   }
 
   #csi(end: number, changes: ModeChange[]): void {
-    const { final, params } = this.#escape;
-    if ((final !== "h" && final !== "l") || !params.startsWith("?")) return;
+    const { final } = this.#escape;
+    if (final !== "h" && final !== "l") return;
+    const { params } = this.#escape;
+    if (!params.startsWith("?")) return;
     for (const param of params.slice(1).split(";")) {
       if (param === "25") this.cursorHidden = final === "l";
       else if (param === "2004") this.#set("bracketedPaste", final === "h", end, changes);

@@ -17,6 +17,14 @@ import { loadModel, ScreenModel, type ScreenRow } from "./screen/model.ts";
 import { ReportScanner } from "./screen/reports.ts";
 import { atFirst, type Standing } from "./screen/standing.ts";
 import {
+  FRAME_MS,
+  LATE_MS,
+  MOVING_MS,
+  readInterval,
+  RETRY_MS,
+  SETTLE_MS,
+} from "./screen/timing.ts";
+import {
   type Echo,
   type FoundBlock,
   readTranscript,
@@ -67,17 +75,6 @@ export interface ScreenOptions {
 /** What another observer goes on from. */
 export type KeptScreen = ReturnType<ScreenObserver["save"]>;
 
-/** A screen that stood still for so long is whole: agents paint what belongs together within it. */
-const SETTLE_MS = 150;
-/** Looks again so soon when output waits or a frame is open … */
-const RETRY_MS = 25;
-/** … and takes an open frame for a lost one after so long, as terminals do. */
-const FRAME_MS = 1000;
-/** The last rows of a turn may be painted this much after its end was reported, on a loaded machine. */
-const LATE_MS = 2000;
-/** While the agent works, the whole transcript is read so often at most: it costs milliseconds. */
-const WORKING_READ_MS = 1000;
-
 const STATUS_ANSWER = new TextEncoder().encode("\x1b]7501;?\x1b\\");
 const CANCEL = new Uint8Array([0x18]);
 
@@ -96,6 +93,7 @@ export class ScreenObserver implements ScreenSource {
   readonly #is: Standing = atFirst();
   #last = { fingerprint: "", at: -Infinity };
   #restSince = -Infinity;
+  #outputAt = -Infinity;
   #ended = false;
 
   /** Loads the terminal model; await it before the worker is spawned. */
@@ -138,6 +136,7 @@ export class ScreenObserver implements ScreenSource {
   /** Takes output that was relayed; copies it, never waits, never throws. */
   push(bytes: Uint8Array): void {
     if (!this.#ended) this.#queries?.feed(bytes);
+    this.#outputAt = this.#o.clock.monotonic();
     this.#feed.push(bytes);
   }
 
@@ -303,9 +302,11 @@ export class ScreenObserver implements ScreenSource {
       return;
     }
     const now = this.#o.clock.monotonic();
-    const interval = this.#is.working ? WORKING_READ_MS : SETTLE_MS;
+    const moving = now - this.#outputAt < MOVING_MS;
+    const interval = readInterval(this.#is.working, moving);
     const wait = this.#last.at + interval - now;
-    if (wait > 0) return this.#checkAfter(wait);
+    // When the output pauses, it is looked at sooner.
+    if (wait > 0) return this.#checkAfter(moving ? Math.min(wait, MOVING_MS) : wait);
 
     this.#expireTurn(now);
     const transcript = this.#transcript();

@@ -30,18 +30,22 @@ export class ReportScanner {
 
   #step(byte: number): void {
     if (this.#at === "escape") {
-      this.#at = byte === 0x5d ? "osc" : byte === ESC ? "escape" : "ground";
-      this.#payload = [];
+      this.#escaped(byte);
     } else if (this.#at === "osc-escape") {
       if (byte === 0x5c) this.#end();
-      this.#at = byte === 0x5d ? "osc" : byte === ESC ? "escape" : "ground";
-      this.#payload = [];
+      this.#escaped(byte);
     } else if (byte === BEL) {
       this.#end();
       this.#at = "ground";
     } else if (byte === ESC) this.#at = "osc-escape";
     else if (byte === CAN || byte === SUB) this.#at = "ground";
     else if (this.#payload.length < MAX_PAYLOAD) this.#payload.push(byte);
+  }
+
+  #escaped(byte: number): void {
+    this.#at = byte === 0x5d ? "osc" : byte === ESC ? "escape" : "ground";
+    // No new list for each of the thousands of sequences that are none.
+    if (this.#payload.length > 0) this.#payload = [];
   }
 
   #end(): void {
