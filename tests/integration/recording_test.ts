@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { systemClock } from "../../lib/base/clock.ts";
+import { systemClock, turn } from "../../lib/base/clock.ts";
 import { systemRandom } from "../../lib/base/random.ts";
 import { parseEvent } from "../../lib/model/asciicast.ts";
 import { Recording, type RecordingOptions } from "../../lib/pty/recording.ts";
@@ -7,6 +7,7 @@ import { createRecording } from "../../lib/pty/recording_file.ts";
 import { listRecordings, readCast } from "../../lib/recordings.ts";
 import { withAttached, withBroker } from "../helpers/broker.ts";
 import { runInside } from "../helpers/cli.ts";
+import { FakeClock } from "../helpers/clock.ts";
 import { withTempDir } from "../helpers/temp.ts";
 import { runProcess } from "../helpers/world.ts";
 
@@ -200,6 +201,36 @@ Deno.test("[B-15] a recording ends at its size; what comes too fast is left out 
     const lost = /^tamq: (\d+) bytes were not recorded$/.exec(shown(events, "m"));
     assert.ok(lost, "no marker");
     assert.equal(shown(events).length, 160 * 64 * 1024 - Number(lost[1]) + 3);
+  });
+});
+
+Deno.test("[B-15] a disk that never answers delays neither output nor, beyond two seconds, the end", async () => {
+  await withTempDir(async (dir) => {
+    const asked = Promise.withResolvers<void>();
+    const stuck = fullDisk(`${dir}/stuck`, 1 << 20);
+    const clock = new FakeClock();
+    const { recording } = recordingIn(dir, {
+      clock,
+      file: {
+        ...stuck,
+        write: () => {
+          asked.resolve();
+          return new Promise(() => {});
+        },
+      },
+    });
+    const chunk = new Uint8Array(64 * 1024).fill(0x7a);
+    recording.output(chunk);
+    await asked.promise;
+    for (let i = 0; i < 1000; i++) recording.output(chunk); // 64 MB, of which 8 are kept
+    let closed = false;
+    const closing = recording.close().then(() => closed = true);
+    clock.advance(1999);
+    await turn();
+    assert.equal(closed, false);
+    clock.advance(1);
+    await closing;
+    assert.equal(recording.active, false);
   });
 });
 
