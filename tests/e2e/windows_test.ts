@@ -1,5 +1,7 @@
 /** What an operator does to tmux itself, and how tmux may be set up: messages still find their window. */
 import assert from "node:assert/strict";
+import { systemClock } from "../../lib/base/clock.ts";
+import { call } from "../../lib/client.ts";
 import { type Row, World } from "../helpers/world.ts";
 
 const WORKER = new URL("../agents/line_worker.ts", import.meta.url).pathname;
@@ -145,3 +147,59 @@ Deno.test("[B-01] Ctrl-C reaches the worker; afterwards the terminal around the 
   await world.tmux("send-keys", "-t", "=shell:", "C-c");
   await shows(/\^C\n\$ *$/m);
 });
+
+Deno.test("[B-08] [B-13] a stopped worker with much queued costs its window under 1 % of a core and blocks nobody", async () => {
+  await using world = await World.create(["alpha", "beta"]);
+  await openWorker(world, "alpha");
+  await openWorker(world, "beta");
+  const socket = `${world.env.XDG_RUNTIME_DIR}/tamq.sock`;
+  const { endpoints } = await call(socket, "endpoints", {});
+  const { broker_pid } = endpoints.flatMap((endpoint) => endpoint.attachments)
+    .find((window) => window.repo === "alpha")!;
+  const worker = childOf(broker_pid);
+  Deno.kill(worker, "SIGSTOP");
+  let key = 0;
+  const send = async (target_repo: string, body: string) =>
+    (await call(socket, "send", {
+      client_id: "test",
+      idempotency_key: `k${key++}`,
+      sender_repo: "local",
+      target_repo,
+      provenance: "cli",
+      body,
+    })).message_id;
+  const injected = async (id: string) =>
+    (await call(socket, "message", { message_id: id })).message.state === "injected";
+  const bodies = Array.from({ length: 100 }, (_, i) => `${i} `.repeat(900).trim());
+  const queued = await Promise.all(bodies.map((body) => send("alpha", body)));
+
+  const began = systemClock.monotonic();
+  const before = ticks(broker_pid);
+  for (let i = 0; i < 50; i++) {
+    const id = await send("beta", `${i}`);
+    await world.until("beta's message", async () => await injected(id));
+  }
+  const used = ticks(broker_pid) - before;
+  const seconds = (systemClock.monotonic() - began) / 1000;
+  assert.ok(used <= Math.ceil(seconds), `${used} hundredths of a second in ${seconds} s`);
+  for (const id of queued) assert.equal(await injected(id), false);
+
+  Deno.kill(worker, "SIGCONT");
+  await world.until("all", async () => (await delivered(world, "alpha")).length >= bodies.length);
+  const expected = bodies.map((body) => `From:local/o: ${body}`);
+  assert.deepEqual((await delivered(world, "alpha")).sort(), expected.sort());
+});
+
+function childOf(pid: number): number {
+  for (const { name } of Deno.readDirSync(`/proc/${pid}/task`)) {
+    const found = Deno.readTextFileSync(`/proc/${pid}/task/${name}/children`).trim();
+    if (found !== "") return Number(found.split(" ")[0]);
+  }
+  throw new Error(`${pid} has no child`);
+}
+
+/** Hundredths of a second that a process, all its threads together, has run. */
+function ticks(pid: number): number {
+  const fields = Deno.readTextFileSync(`/proc/${pid}/stat`).split(") ")[1]!.split(" ");
+  return Number(fields[11]) + Number(fields[12]);
+}
