@@ -203,7 +203,10 @@ class Service {
         socket: settings.socket,
         connections: () => server.connections,
         database,
-        schemaVersion: () => schemaVersion(db),
+        schemaVersion: () => {
+          commit.checkPresence();
+          return schemaVersion(db);
+        },
         registry,
         queue,
         endpoints: () => windows.endpoints(),

@@ -121,6 +121,7 @@ const COMMON_REASONS = [
   ["answer_too_large", "the answer would be longer than the limit"],
   ["store_busy", "another process holds the database"],
   ["store_full", "the disk is full"],
+  ["store_lost", "the database file was removed or replaced while the service uses it"],
   ["store_read_only", "the database cannot be written"],
   ["internal_error", "a failure of the service's own; its log says more"],
 ] as const;

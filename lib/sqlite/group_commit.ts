@@ -7,6 +7,7 @@ import type { Clock } from "../base/clock.ts";
 import { probe } from "../base/probe.ts";
 import { isBusy, storeError } from "./errors.ts";
 import type { Database } from "./open.ts";
+import { Presence } from "./presence.ts";
 
 // A transaction blocks the event loop: past this many jobs the rest waits for the next one.
 const MAX_BATCH = 512;
@@ -21,7 +22,7 @@ interface Job {
 }
 
 export interface GroupCommitOptions {
-  /** For error messages. */
+  /** Of the database: nothing is committed to a file that no longer stands there. */
   readonly path: string;
   readonly clock: Clock;
   /** How long to retry while another process holds the write lock, milliseconds (Q-01). */
@@ -32,6 +33,7 @@ export interface GroupCommitOptions {
 
 export class GroupCommit {
   readonly #options: GroupCommitOptions;
+  readonly #presence: Presence;
   readonly #begin;
   readonly #commit;
   readonly #rollback;
@@ -46,6 +48,7 @@ export class GroupCommit {
 
   constructor(db: Database, options: GroupCommitOptions) {
     this.#options = options;
+    this.#presence = new Presence(options.path);
     db.prepare(`PRAGMA busy_timeout = ${Math.min(BUSY_SLICE_MS, options.busyTimeoutMs)}`).get();
     this.#begin = db.prepare("BEGIN IMMEDIATE");
     this.#commit = db.prepare("COMMIT");
@@ -73,6 +76,11 @@ export class GroupCommit {
     return new Promise((resolve) => this.#idle.push(resolve));
   }
 
+  /** Throws `store_lost` when the database is not where it was any more. */
+  checkPresence(): void {
+    this.#presence.check();
+  }
+
   /** Jobs that are not answered yet. */
   get pending(): number {
     return this.#jobs.length;
@@ -88,6 +96,7 @@ export class GroupCommit {
     this.#scheduled = false;
     const batch = this.#jobs.slice(0, this.#options.maxBatch ?? MAX_BATCH);
     try {
+      this.#presence.check();
       this.#begin.run();
     } catch (error) {
       if (isBusy(error) && this.#mayWait()) return;

@@ -165,3 +165,18 @@ Deno.test("drain waits for everything handed in", () =>
     await commit.drain();
     assert.equal(rows().length, 1300);
   }));
+
+Deno.test("[L-04] nothing is committed to a database that was removed or replaced, and all is well when it is back", () =>
+  withCommit(async ({ commit, insert, rows, path }) => {
+    const run = (x: number) => outcome(commit.run(() => (insert(x), x)));
+    assert.equal(await run(1), 1);
+    Deno.renameSync(path, `${path}.away`);
+    assert.deepEqual(await Promise.all([run(2), run(3)]), ["store_lost", "store_lost"]);
+    Deno.copyFileSync(`${path}.away`, path);
+    assert.equal(await run(4), "store_lost", "a copy is another file");
+    assert.throws(() => commit.checkPresence(), { reason: "store_lost" });
+    Deno.renameSync(`${path}.away`, path);
+    commit.checkPresence();
+    assert.equal(await run(5), 5);
+    assert.deepEqual(rows(), [1, 5]);
+  }));
