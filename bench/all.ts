@@ -9,6 +9,7 @@ const config = new URL("../deno.json", import.meta.url).pathname;
 
 /** Arguments where the bench's own sizes take too long for a look at everything. */
 const SIZES: Record<string, string[]> = {
+  "coord.ts": ["15", "2", "20"],
   "delivery.ts": ["100"],
   "history.ts": ["50000"],
   "idle.ts": ["20"],
