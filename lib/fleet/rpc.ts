@@ -19,6 +19,7 @@ import { type Clock, systemClock } from "../base/clock.ts";
 import { errorText, TamqError } from "../base/errors.ts";
 import { codeOfStatus, FAILURES, fromFailure, toFailure } from "./failure.ts";
 import { FailureSchema, RpcStatusSchema } from "./gen/common_pb.ts";
+import { guardHttp2 } from "./http2_guard.ts";
 import type { Peer } from "./identity.ts";
 
 const DETAILS = "grpc-status-details-bin";
@@ -97,7 +98,7 @@ export function toStatus(error: unknown): Partial<grpc.StatusObject> {
 }
 
 /** A failed call as our failure; of a peer that sends no details, by its status alone. */
-export function fromStatus(error: Partial<grpc.StatusObject>): TamqError {
+export function fromStatus(error: Partial<grpc.StatusObject>, address = "the peer"): TamqError {
   const [bytes] = error.metadata?.get(DETAILS) ?? [];
   if (bytes instanceof Uint8Array) {
     try {
@@ -111,7 +112,15 @@ export function fromStatus(error: Partial<grpc.StatusObject>): TamqError {
     }
   }
   const code = codeOfStatus(error.code ?? 2);
-  return new TamqError(code, "rpc_failed", error.details || "the call failed without a word");
+  const what = error.details?.trim().replace(/\s*Resolution note:\s*$/, "");
+  return new TamqError(
+    code,
+    "rpc_failed",
+    `${address}: ${what || "the call failed without a word"}`,
+    {
+      hint: "see that it runs there, and that both sides have valid certificates of one fleet",
+    },
+  );
 }
 
 export interface ServeOptions {
@@ -138,6 +147,7 @@ export class ServerBuilder {
   readonly #options: ServeOptions;
 
   constructor(options: ServeOptions) {
+    guardHttp2();
     this.#options = options;
   }
 
@@ -203,6 +213,7 @@ export function connect<S extends DescService>(
   address: string,
   credentials: grpc.ChannelCredentials,
 ): { readonly client: Client<S>; close(): void } {
+  guardHttp2();
   const channel = new grpc.Client(address, credentials, {
     // The contract says what may be retried, not the channel.
     "grpc.enable_retries": 0,
@@ -228,7 +239,10 @@ export function connect<S extends DescService>(
             create(method.input, request),
             new grpc.Metadata(),
             { deadline: systemClock.now() + (options.deadlineMs ?? 10_000) },
-            (error, response) => error === null ? resolve(response) : reject(fromStatus(error)),
+            (error, response) => {
+              if (error === null) resolve(response);
+              else reject(fromStatus(error, address));
+            },
           );
         }),
     ];

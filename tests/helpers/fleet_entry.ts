@@ -14,7 +14,7 @@ export interface FleetEntry {
   readonly listen: string;
   readonly tls: string;
   readonly dispatcher?: string;
-  /** The mock's file; without one the agent wakes for real. */
+  /** The mock's file; without one, or with an empty name, the agent wakes for real. */
   readonly executed?: string;
   /** Dies by SIGKILL at the first arrival there. */
   readonly kill?: string;

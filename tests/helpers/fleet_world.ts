@@ -179,6 +179,7 @@ export class FleetWorld {
     return process;
   }
 
+  /** `executed: ""` wakes for real. */
   async agent(more: Partial<FleetEntry> = {}): Promise<FleetProcess> {
     const process = this.start("agent", {
       dir: `${this.dir}/a`,
