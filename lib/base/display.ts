@@ -42,3 +42,16 @@ export function displayWidth(text: string): number {
   const visible = text.replace(EMPTY, "");
   return [...visible].length + (visible.match(WIDE)?.length ?? 0);
 }
+
+/** `12s ago`, `3m ago`, `in 5s`; a date and time once a week has passed. */
+export function relativeTime(rfc3339: string, now: number): string {
+  const then = Date.parse(rfc3339);
+  if (Number.isNaN(then)) return displaySafe(rfc3339);
+  const seconds = Math.round(Math.abs(now - then) / 1000);
+  if (seconds >= 7 * 86_400) return rfc3339.slice(0, 16).replace("T", " ") + "Z";
+  let span = `${seconds}s`;
+  if (seconds >= 86_400) span = `${Math.floor(seconds / 86_400)}d`;
+  else if (seconds >= 3600) span = `${Math.floor(seconds / 3600)}h`;
+  else if (seconds >= 60) span = `${Math.floor(seconds / 60)}m`;
+  return then > now + 500 ? `in ${span}` : `${span} ago`;
+}

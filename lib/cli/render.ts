@@ -1,5 +1,5 @@
 /** How records look to people (C-01): every text of another program made safe, times relative. */
-import { displaySafe } from "../base/display.ts";
+import { displaySafe, relativeTime } from "../base/display.ts";
 import type { MessageState } from "../model/message.ts";
 import { senderLabel } from "../model/envelope.ts";
 import { attemptWords, reasonWords } from "./attempt_words.ts";
@@ -8,20 +8,8 @@ import type { Style } from "./colour.ts";
 import { bodyBlock, type Look, PLAIN, table, wrap } from "./layout.ts";
 import type { WireAttempt, WireEndpoint, WireMessage } from "../protocol/schema.ts";
 
+export { relativeTime } from "../base/display.ts";
 export { displayWidth, table } from "./layout.ts";
-
-/** `12s ago`, `3m ago`, `in 5s`; a date and time once a week has passed. */
-export function relativeTime(rfc3339: string, now: number): string {
-  const then = Date.parse(rfc3339);
-  if (Number.isNaN(then)) return displaySafe(rfc3339);
-  const seconds = Math.round(Math.abs(now - then) / 1000);
-  if (seconds >= 7 * 86_400) return rfc3339.slice(0, 16).replace("T", " ") + "Z";
-  let span = `${seconds}s`;
-  if (seconds >= 86_400) span = `${Math.floor(seconds / 86_400)}d`;
-  else if (seconds >= 3600) span = `${Math.floor(seconds / 3600)}h`;
-  else if (seconds >= 60) span = `${Math.floor(seconds / 60)}m`;
-  return then > now + 500 ? `in ${span}` : `${span} ago`;
-}
 
 /** What each state is to whoever looks: well, under way, or wanting attention. */
 const STATE_STYLES: Readonly<Record<MessageState, Style | undefined>> = {

@@ -2,6 +2,7 @@
  * What `tamq hub task|plan|message …` do, apart from the command line: each takes a client and plain
  * values, and returns records and lines. Registration and flags belong to lib/cli.
  */
+import { systemClock } from "../base/clock.ts";
 import { displaySafe } from "../base/display.ts";
 import { TamqError } from "../base/errors.ts";
 import type { StateHubClient } from "./statehub_client.ts";
@@ -70,7 +71,7 @@ export async function taskList(
 
 export async function taskShow(hub: StateHubClient, id: string): Promise<VerbResult<Task>> {
   const { value } = await hub.call("getTask", { params: { task_id: id } });
-  return { records: [value], lines: taskDetails(value) };
+  return { records: [value], lines: taskDetails(value, systemClock.now()) };
 }
 
 /** To `ready`: a worker may take it up once its dependencies are done. */
@@ -161,7 +162,7 @@ export async function planShow(
   const tasks = await taskList(hub, { workplan_id: id });
   return {
     records: [value, ...tasks.records],
-    lines: [...planDetails(value), "", ...tasks.lines],
+    lines: [...planDetails(value, systemClock.now()), "", ...tasks.lines],
   };
 }
 
@@ -229,7 +230,7 @@ export async function messageShow(
   const { value } = markRead
     ? await hub.call("readMessage", { params, body: {} })
     : await hub.call("getMessage", { params });
-  return { records: [value], lines: messageDetails(value) };
+  return { records: [value], lines: messageDetails(value, systemClock.now()) };
 }
 
 export async function messageAck(

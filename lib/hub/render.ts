@@ -1,5 +1,5 @@
 /** The hub's records for people (C-01): every text of another program made safe. */
-import { displaySafe, displaySafeBlock, displayWidth } from "../base/display.ts";
+import { displaySafe, displaySafeBlock, displayWidth, relativeTime } from "../base/display.ts";
 import type { HubMessage, Note, Task, Workplan } from "./schema.ts";
 
 /** Columns padded to their widest cell, the last one not. */
@@ -94,7 +94,7 @@ function text(body: string): string[] {
   return body === "" ? [] : ["", displaySafeBlock(body, "  │ ")];
 }
 
-function noteLines(notes: readonly Note[]): string[] {
+function noteLines(notes: readonly Note[], now: number): string[] {
   return notes.flatMap((note) => {
     const state = note.resolved_at !== null
       ? "resolved"
@@ -103,13 +103,20 @@ function noteLines(notes: readonly Note[]): string[] {
       : "note";
     return [
       "",
-      `${note.note_id}  ${displaySafe(note.author)}  ${state}  ${note.created_at}`,
+      `${note.note_id}  ${displaySafe(note.author)}  ${state}  ${
+        relativeTime(note.created_at, now)
+      }`,
       displaySafeBlock(note.text, "  │ "),
     ];
   });
 }
 
-export function taskDetails(task: Task): string[] {
+/** For people: the moment, and how long ago that is. */
+function moment(time: string | null, now: number): string | null {
+  return time && `${time} (${relativeTime(time, now)})`;
+}
+
+export function taskDetails(task: Task, now: number): string[] {
   return [
     ...facts([
       ["task", task.task_id],
@@ -123,19 +130,19 @@ export function taskDetails(task: Task): string[] {
       ["depends on", task.dependencies.join(", ")],
       ["actions", task.required_actions.join(", ")],
       ["labels", task.labels.join(", ")],
-      ["blocked", task.block && `${task.block.kind} since ${task.block.blocked_at}`],
+      ["blocked", task.block && `${task.block.kind} since ${moment(task.block.blocked_at, now)}`],
       ["revision", String(task.revision)],
-      ["created", task.created_at],
-      ["updated", task.updated_at],
-      ["completed", task.completed_at],
+      ["created", moment(task.created_at, now)],
+      ["updated", moment(task.updated_at, now)],
+      ["completed", moment(task.completed_at, now)],
     ]),
     ...(task.block === null ? [] : text(task.block.note)),
     ...text(task.description),
-    ...noteLines(task.notes),
+    ...noteLines(task.notes, now),
   ];
 }
 
-export function planDetails(plan: Workplan): string[] {
+export function planDetails(plan: Workplan, now: number): string[] {
   return [
     ...facts([
       ["workplan", plan.workplan_id],
@@ -147,15 +154,15 @@ export function planDetails(plan: Workplan): string[] {
       ["actions", plan.required_actions.join(", ")],
       ["labels", plan.labels.join(", ")],
       ["revision", String(plan.revision)],
-      ["created", plan.created_at],
-      ["updated", plan.updated_at],
+      ["created", moment(plan.created_at, now)],
+      ["updated", moment(plan.updated_at, now)],
     ]),
     ...text(plan.description),
-    ...noteLines(plan.notes),
+    ...noteLines(plan.notes, now),
   ];
 }
 
-export function messageDetails(message: HubMessage): string[] {
+export function messageDetails(message: HubMessage, now: number): string[] {
   return [
     ...facts([
       ["message", message.message_id],
@@ -168,9 +175,9 @@ export function messageDetails(message: HubMessage): string[] {
       ["needs human", message.needs_human ? "yes" : ""],
       ["actions", message.required_actions.join(", ")],
       ["task", message.task_id],
-      ["created", message.created_at],
-      ["read", message.read_at],
-      ["acknowledged", message.acknowledged_at],
+      ["created", moment(message.created_at, now)],
+      ["read", moment(message.read_at, now)],
+      ["acknowledged", moment(message.acknowledged_at, now)],
     ]),
     ...text(message.body),
   ];

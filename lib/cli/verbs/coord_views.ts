@@ -204,5 +204,5 @@ export const approve: Verb<ApproveFlags, [string]> = async function (flags, trig
     challenge: asked.challenge,
   });
   if (json) return this.out(JSON.stringify(done));
-  this.out(`approved until ${done.expires_at}`);
+  this.out(`approved; it expires ${relativeTime(done.expires_at, this.clock.now())}`);
 };
