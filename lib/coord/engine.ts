@@ -17,6 +17,7 @@ import { type PolicyProfile, selectProfile } from "../model/policy.ts";
 import type { Registry } from "../model/ports.ts";
 import {
   bindSocket,
+  liveHolder,
   onStopSignals,
   readHolder,
   runInOrder,
@@ -235,6 +236,7 @@ async function build(
       endpoints,
       approvals,
       onChange: () => loop.nudge(),
+      servicePid: () => liveHolder(settings.stateDir)?.pid,
       status: () => {
         loop.nudge(); // what it last saw of the service may be old: the next answer is of now
         return engineStatus({

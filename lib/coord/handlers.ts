@@ -27,6 +27,8 @@ export interface EngineHandlerOptions {
   readonly endpoints: Endpoints;
   readonly approvals: Approvals;
   readonly status: () => Record<string, unknown>;
+  /** The process of the message service, by its lock. */
+  readonly servicePid: () => number | undefined;
   /** Something changed that decisions depend on. */
   readonly onChange: () => void;
 }
@@ -80,7 +82,9 @@ export function createEngineHandlers(options: EngineHandlerOptions): Handle {
       engine_id: identity.engineId,
       pid: identity.pid,
     }),
-    attach: async (fields, { protocol }) => {
+    attach: async (fields, { peer, protocol }) => {
+      // The service may have been started by a window's broker; nobody else in a window attaches.
+      if (peer.pid !== options.servicePid()) await callers.requireOutside(peer);
       const answer = await endpoints.attach(fields, protocol);
       onChange();
       return answer;

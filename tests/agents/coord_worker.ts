@@ -6,7 +6,7 @@
  *
  * TAMQ is the argument vector of tamq as JSON. MODE `yield` lets go with a checkpoint the first
  * time; `deaf` reads and does nothing; `quick` says only what it must. The test types `run WORDS` for a tamq command and
- * `http METHOD PATH BODY` for a request on the hub's socket.
+ * `http METHOD PATH BODY` for a request on the hub's socket, `engine JSON` for one on the engine's.
  */
 import { TextLineStream } from "./text_lines.ts";
 
@@ -44,6 +44,20 @@ async function http(line: string): Promise<void> {
   await note({ args: [line], code: response.status, stdout: await response.text(), stderr: "" });
 }
 
+/** A request on the engine's own socket. */
+async function engine(request: string): Promise<void> {
+  const path = `${Deno.env.get("XDG_RUNTIME_DIR")}/tamq-coord.sock`;
+  using conn = await Deno.connect({ transport: "unix", path });
+  await conn.write(new TextEncoder().encode(request + "\n"));
+  const buffer = new Uint8Array(65536);
+  const n = await conn.read(buffer);
+  await note({
+    args: [request],
+    code: 0,
+    stdout: new TextDecoder().decode(buffer.subarray(0, n!)),
+  });
+}
+
 let yielded = false;
 console.log("ready");
 for await (const line of Deno.stdin.readable.pipeThrough(new TextLineStream())) {
@@ -56,6 +70,11 @@ for await (const line of Deno.stdin.readable.pipeThrough(new TextLineStream())) 
   if (line.startsWith("http ")) {
     await http(line);
     console.log("asked");
+    continue;
+  }
+  if (line.startsWith("engine ")) {
+    await engine(line.slice(7));
+    console.log("asked the engine");
     continue;
   }
   const lease = /tamq coord ack ([0-9a-z.]+)/.exec(line)?.[1];

@@ -1,5 +1,6 @@
 /** What an agent in a window tries in order to open its own gate, and what the hub says to it. */
 import assert from "node:assert/strict";
+import { PROTOCOL } from "../../lib/protocol/handshake.ts";
 import { CoordWorld } from "../helpers/coord_world.ts";
 
 Deno.test("[K-04][K-19][T-27] no command and no request in a worker's window opens its gate; its own work it may report; the operator opens the gate, and it is woken", async () => {
@@ -60,6 +61,25 @@ Deno.test("[K-04][K-19][T-27] no command and no request in a worker's window ope
   ) {
     const { code, stdout } = await outcome(`http ${request}`);
     assert.equal(`${code} ${JSON.parse(stdout!).error?.reason}`, "403 worker_refused", request);
+  }
+
+  const attach = {
+    op: "attach",
+    protocol: PROTOCOL,
+    capabilities: [],
+    service_id: "s",
+    endpoint_id: "tmux-amq-1",
+    tmux_session: "s",
+    windows: [{ repo: "alpha", path: coord.world.repo("alpha"), command: ["cat"] }],
+  };
+  for (
+    const request of [
+      attach,
+      { op: "challenge", protocol: PROTOCOL, trigger_id: "x", action: "repo_edit" },
+    ]
+  ) {
+    const { stdout } = await outcome(`engine ${JSON.stringify(request)}`);
+    assert.equal(JSON.parse(stdout!).error?.reason, "worker_refused", stdout);
   }
 
   // A gate of its own making is the operator's to open as well.
