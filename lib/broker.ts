@@ -5,7 +5,7 @@
 import { type Clock, systemClock } from "./base/clock.ts";
 import { errorText } from "./base/errors.ts";
 import { brokerArguments } from "./broker_process.ts";
-import { guard, knownNames, placeOf, refusalText } from "./broker_support.ts";
+import { guard, knownNames, placeOf, refusalText, relayUntilExit } from "./broker_support.ts";
 import { Upgrade } from "./broker_upgrade.ts";
 import { newToken } from "./base/ids.ts";
 import { createLog, type Log } from "./base/log.ts";
@@ -125,9 +125,18 @@ export async function runBroker(options: BrokerOptions): Promise<number> {
       clock,
     });
     try {
-      return "reason" in running
-        ? await runPlain(options, running, terminal, clock, log, recording)
-        : await runMessaging(options, running, terminal, clock, log, recording);
+      if ("reason" in running) {
+        return await runPlain(options, running, terminal, clock, log, recording);
+      }
+      try {
+        return await runMessaging(options, running, terminal, clock, log, recording);
+      } catch (error) {
+        if (before === undefined) throw error;
+        // A worker depends on it: its terminal goes on whatever this is.
+        log.error("broker.degraded", { reason: errorText(error) });
+        const reason = `after an upgrade: ${errorText(error)}`;
+        return await runPlain(options, { session, reason }, terminal, clock, log, recording);
+      }
     } finally {
       stopCollecting();
       await recording.close();
@@ -373,25 +382,5 @@ async function runMessaging(
     await spool.close();
     await window.close();
     await notices.idle();
-  }
-}
-
-/** Runs the relay with the signals that concern a terminal's owner. */
-async function relayUntilExit(relay: Relay): Promise<number> {
-  const resize = () => relay.resize();
-  const gone = () => relay.hangUp(true);
-  const stop = () => relay.hangUp(false);
-  const handlers: [Deno.Signal, () => void][] = [
-    ["SIGWINCH", resize],
-    ["SIGHUP", gone],
-    ["SIGTERM", stop],
-    ["SIGINT", stop],
-  ];
-  for (const [signal, handler] of handlers) Deno.addSignalListener(signal, handler);
-  try {
-    relay.resize(); // it may have changed since the size was read
-    return (await relay.run()).code;
-  } finally {
-    for (const [signal, handler] of handlers) Deno.removeSignalListener(signal, handler);
   }
 }

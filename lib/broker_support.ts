@@ -6,6 +6,7 @@ import { endpointId } from "./model/endpoint.ts";
 import { nearest } from "./model/nearest.ts";
 import type { Place, Registry } from "./model/ports.ts";
 import { REFUSAL_TEXTS } from "./pty/notice_texts.ts";
+import type { Relay } from "./pty/relay.ts";
 
 /** Undefined when the tmux server is gone already. */
 export function placeOf(tmux: {
@@ -66,4 +67,24 @@ export function refusalText(target: string, reason: string, names: readonly stri
   const like = nearest(target, names);
   const hint = like.length > 0 ? `; did you mean ${like.join(", ")}?` : "";
   return `message NOT sent: no repository "${target}" is registered${hint}`;
+}
+
+/** Runs the relay with the signals that concern a terminal's owner. */
+export async function relayUntilExit(relay: Relay): Promise<number> {
+  const resize = () => relay.resize();
+  const gone = () => relay.hangUp(true);
+  const stop = () => relay.hangUp(false);
+  const handlers: [Deno.Signal, () => void][] = [
+    ["SIGWINCH", resize],
+    ["SIGHUP", gone],
+    ["SIGTERM", stop],
+    ["SIGINT", stop],
+  ];
+  for (const [signal, handler] of handlers) Deno.addSignalListener(signal, handler);
+  try {
+    relay.resize(); // it may have changed since the size was read
+    return (await relay.run()).code;
+  } finally {
+    for (const [signal, handler] of handlers) Deno.removeSignalListener(signal, handler);
+  }
 }

@@ -19,6 +19,8 @@ type End = Pick<Result, "outcome" | "to" | "reason">;
 const AT_ONCE = 4;
 /** Beyond the time in which a broker waits: for trying, for starting, for attaching again. */
 const SPARE_MS = 25_000;
+/** Whether a broker that was asked still lives is looked at this often, milliseconds. */
+const LOOK_MS = 500;
 
 const keyOf = ({ broker }: Window) => `${broker.pid} ${broker.start}`;
 
@@ -90,15 +92,24 @@ export class WindowUpgrades {
     }
     if (this.#asked.has(key)) return unchanged("an upgrade is under way");
     const { promise, resolve } = Promise.withResolvers<End>();
-    const cancel = this.#o.clock.after(wait_ms + SPARE_MS, () => {
-      resolve(this.#gone(window) ? GONE : unchanged("its broker gave no answer"));
+    const { clock } = this.#o;
+    const cancel = clock.after(wait_ms + SPARE_MS, () => {
+      resolve(unchanged("its broker gave no answer"));
     });
+    // One that ends before it attaches again ends without a word.
+    let cancelLook = () => {};
+    const look = () => {
+      if (this.#gone(window)) resolve(GONE);
+      else cancelLook = clock.after(LOOK_MS, look);
+    };
+    cancelLook = clock.after(LOOK_MS, look);
     this.#asked.set(key, { upgrades: live.program.upgrades, end: resolve });
     try {
       live.send({ type: "upgrade", program, wait_ms });
       return await promise;
     } finally {
       cancel();
+      cancelLook();
       this.#asked.delete(key);
     }
   }

@@ -8,10 +8,12 @@ import {
   errnoText,
   type ExitStatus,
   foregroundGroup,
+  openBell,
   openPidfd,
   openPty,
   openSlave,
   reap,
+  ringBell,
   sendSignal,
   setSize,
   setTermios,
@@ -70,10 +72,17 @@ export class Session {
 
   /**
    * Goes on with the worker of the program that this process was before (B-17), still its child: one
-   * that ended meanwhile is told as any other.
+   * that ended meanwhile is told as any other, its status apart if somebody has collected it.
    */
-  static resume(kept: { pid: number; master: number; slave: number }): Session {
-    return new Session(kept.master, kept.pid, openPidfd(kept.pid), kept.slave);
+  static resume({ pid, master, slave }: { pid: number; master: number; slave: number }): Session {
+    let end: number;
+    try {
+      end = openPidfd(pid);
+    } catch {
+      end = openBell();
+      ringBell(end);
+    }
+    return new Session(master, pid, end, slave);
   }
 
   resize(size: TerminalSize): void {

@@ -354,10 +354,10 @@ export class WorkerWindow implements RelayHooks {
   #recentForeground(ms = FOREGROUND_MS): Foreground {
     const now = this.#o.clock.monotonic();
     const group = foregroundGroup(this.#o.session.master);
-    if (this.#front?.seen.group !== group || now - this.#front!.at >= ms) {
-      this.#front = { at: now, seen: this.#foreground() };
-    }
-    return this.#front!.seen;
+    const front = this.#front;
+    if (front !== undefined && front.seen.group === group && now - front.at < ms) return front.seen;
+    this.#front = { at: now, seen: this.#foreground() };
+    return this.#front.seen;
   }
 
   /** Output was lost: an agent is asked to paint its screen whole. */

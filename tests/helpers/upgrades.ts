@@ -50,11 +50,15 @@ export interface Outcome {
 /** Has the windows become `program`, by default the one under test; the service stays. */
 export async function become(
   world: World,
-  options: { readonly program?: string[]; readonly waitMs?: number } = {},
+  options: {
+    readonly program?: string[];
+    readonly waitMs?: number;
+    readonly repos?: string[];
+  } = {},
 ): Promise<readonly Outcome[]> {
   const settings = await loadSettings((name) => world.env[name]);
-  const { program = world.argv([]), waitMs = 20_000 } = options;
-  const request = { program, wait_ms: waitMs };
+  const { program = world.argv([]), waitMs = 20_000, repos } = options;
+  const request = { program, wait_ms: waitMs, ...(repos === undefined ? {} : { repos }) };
   return (await call(findSocket(settings), "upgrade", request, { timeoutMs: 90_000 })).windows;
 }
 
