@@ -54,7 +54,9 @@ export class Dispatcher {
         attached.claiming = false;
         const again = this.#again.delete(attached);
         if (leased !== undefined) this.#deliver(attached, leased);
-        else if (again) this.pump(attached);
+        // Whoever asked in the meantime may stand in a commit that is still to come: what it makes
+        // eligible cannot be seen yet.
+        else if (again) this.pump(attached, true);
       },
       (error) => {
         attached.claiming = false;

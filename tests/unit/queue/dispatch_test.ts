@@ -250,3 +250,18 @@ Deno.test("claims do not read history: the plan uses the index of waiting messag
     ]);
     return Promise.resolve();
   }));
+
+Deno.test("[T-25] [T-13] what is sent between a claim's commit and its answer is delivered at once, not with the next event", () =>
+  withQueue(async (rig) => {
+    const beta = await rig.attach({ repo: "beta" });
+    await rig.send({ body: "first" });
+    assert.equal(beta.deliveries.length, 1);
+    // The commit that settles the first one also looks for the next, and finds none. The second is
+    // sent before that look has heard so, by somebody who was answered with the same commit.
+    const sent = rig.commit.run(() => {})
+      .then(() => rig.queue.send(rig.request({ body: "second" }), {}));
+    await rig.settle(beta, "written");
+    await sent;
+    await rig.settled();
+    assert.deepEqual(beta.deliveries.map(({ envelope }) => envelope.body), ["first", "second"]);
+  }));
