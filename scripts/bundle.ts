@@ -13,9 +13,18 @@ const ROOT = new URL("../", import.meta.url).pathname;
 const STAND_INS: Readonly<Record<string, string>> = {
   "zod/mini": `${ROOT}scripts/bundled/zod_mini.ts`,
   "@xterm/headless": `${ROOT}scripts/bundled/xterm_headless.ts`,
+  "node:buffer": `${ROOT}scripts/bundled/buffer.ts`,
   "node:crypto": `${ROOT}scripts/bundled/crypto.ts`,
   "node:sqlite": `${ROOT}scripts/bundled/sqlite.ts`,
 };
+
+/** In the one-file form only. */
+const LEFT_OUT = Object.fromEntries(
+  ["fleet_ca", "fleet_operator", "fleet_service"].map((verb) => [
+    `file://${ROOT}lib/cli/verbs/${verb}.ts`,
+    `${ROOT}scripts/bundled/no_fleet.ts`,
+  ]),
+);
 
 /** What a bundle must not hold: imports that are resolved outside of it, and early. */
 const LEFT_OVER =
@@ -27,7 +36,11 @@ export const SINGLE_ROOT = `${ROOT}main_single.ts`;
 /** Bundles `root` into `file`. Throws when the bundler fails or leaves something out. */
 export async function bundle(file: string, root = SINGLE_ROOT): Promise<void> {
   await Deno.mkdir(file.replace(/[^/]*$/, "") || ".", { recursive: true });
-  await runBundler([`--output=${file}`, root], { ...manifest.imports, ...STAND_INS });
+  await runBundler([`--output=${file}`, root], {
+    ...manifest.imports,
+    ...STAND_INS,
+    ...LEFT_OUT,
+  });
   await finish(file);
 }
 

@@ -7,6 +7,7 @@ import { compose } from "./commands_compose.ts";
 import { config } from "./commands_config.ts";
 import * as control from "./commands_control.ts";
 import { coord } from "./commands_coord.ts";
+import { fleet } from "./commands_fleet.ts";
 import * as history from "./commands_history.ts";
 import * as explain from "./commands_help.ts";
 import { hub } from "./commands_hub.ts";
@@ -48,7 +49,7 @@ export const GROUPS: readonly (readonly [string, readonly string[]])[] = [
     "db-version",
     "service",
   ]],
-  ["Coordination", ["coord", "hub"]],
+  ["Coordination", ["coord", "hub", "fleet"]],
   ["Help", ["guide", "help", "completion"]],
 ];
 
@@ -100,6 +101,7 @@ export const COMMANDS: Readonly<Record<string, AnyCommand>> = Object.assign(
 export const FAMILIES: Readonly<Record<string, Family>> = Object.assign(Object.create(null), {
   config,
   coord,
+  fleet,
   hub,
   profile,
   record,

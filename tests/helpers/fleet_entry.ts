@@ -84,9 +84,7 @@ if (import.meta.main) {
       ...(callMs === undefined ? {} : { callMs }),
     });
   } else {
-    const adapter = entry.executed === undefined
-      ? {}
-      : { adapter: new FileAdapter(entry.executed) };
+    const adapter = !entry.executed ? {} : { adapter: new FileAdapter(entry.executed) };
     await runAgent({ ...options, dispatcher: entry.dispatcher!, cell: "cell1", ...adapter });
   }
   Deno.exit(0);

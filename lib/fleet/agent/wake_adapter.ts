@@ -1,6 +1,6 @@
 /** The real adapter: an execution is a wake through this host's own message service (G-08). */
 import type { Clock } from "../../base/clock.ts";
-import { errorText, TamqError } from "../../base/errors.ts";
+import { errorText, type FailureCode, TamqError } from "../../base/errors.ts";
 import { call } from "../../client.ts";
 import { ENGINE_SENDER } from "../../model/envelope.ts";
 import { CAPABILITIES, requireService } from "../../protocol/handshake.ts";
@@ -20,6 +20,15 @@ const OUTCOMES: Readonly<Record<WireMessage["state"], Evidence["outcome"]>> = {
   acknowledged: "applied",
   failed: "failed",
 };
+
+/** Codes by which the service says that it admitted nothing. */
+const REFUSALS: ReadonlySet<FailureCode> = new Set([
+  "INVALID_ARGUMENT",
+  "PERMISSION_DENIED",
+  "FAILED_PRECONDITION",
+  "RESOURCE_EXHAUSTED",
+  "NOT_FOUND",
+]);
 
 export class WakeAdapter implements ExecutionAdapter {
   readonly kind = "wake";
@@ -43,19 +52,25 @@ export class WakeAdapter implements ExecutionAdapter {
       const state = error instanceof TamqError ? error.reason : errorText(error);
       return { messageId: "", messageState: state, outcome: "failed" };
     }
-    const { message_id, state } = await call(socket(), "send", {
-      client_id: ENGINE_SENDER,
-      // One execution, one message: the service itself would not admit a second one.
-      idempotency_key: keyOf(executionId),
-      correlation_id: correlationOf(executionId),
-      sender_repo: ENGINE_SENDER,
-      target_repo: targetRepo,
-      endpoint_id: endpoint,
-      provenance: "coordination_engine",
-      metadata: { execution_id: executionId },
-      body: prompt,
-    }, { clock });
-    return { messageId: message_id, messageState: state, outcome: OUTCOMES[state] };
+    try {
+      const { message_id, state } = await call(socket(), "send", {
+        client_id: ENGINE_SENDER,
+        // One execution, one message: the service itself would not admit a second one.
+        idempotency_key: keyOf(executionId),
+        correlation_id: correlationOf(executionId),
+        sender_repo: ENGINE_SENDER,
+        target_repo: targetRepo,
+        endpoint_id: endpoint,
+        provenance: "coordination_engine",
+        metadata: { execution_id: executionId },
+        body: prompt,
+      }, { clock });
+      return { messageId: message_id, messageState: state, outcome: OUTCOMES[state] };
+    } catch (error) {
+      // A refusal is an answer: nothing was admitted. Without an answer nobody knows.
+      if (!(error instanceof TamqError) || !REFUSALS.has(error.code)) throw error;
+      return { messageId: "", messageState: error.reason, outcome: "failed" };
+    }
   }
 
   async find(executionId: string): Promise<Evidence | undefined> {
