@@ -3,6 +3,7 @@
  * request came over. So the door accepts by itself, sees who connects, and leads each to a listener
  * that serves its kind alone; whatever comes over that one is of that kind (decision 0013).
  */
+import { socketPathBytes } from "../ipc/path.ts";
 import { type Clock, pause } from "../base/clock.ts";
 import { errorText, TamqError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -46,10 +47,20 @@ export class Door {
 
   /** Throws `peer_check_unavailable` and `socket_…`; then nothing listens. */
   static async open(options: DoorOptions): Promise<Door> {
-    // Made before anything listens: a hub that could not tell its users apart must not start.
-    const peers = new PeerFinder(options.path);
-    const bound = await rename(() => bindSocket(options.path, options.clock));
-    const door = new Door(options, bound, peers);
+    let peers: PeerFinder;
+    const bound = await rename(() => {
+      socketPathBytes(`${options.path}.9999`); // the listeners behind it have longer names
+      // Made before anything listens: a hub that could not tell its users apart must not start.
+      peers = new PeerFinder(options.path);
+      return bindSocket(options.path, options.clock);
+    });
+    const door = new Door(options, bound, peers!);
+    try {
+      await door.#room({ kind: "operator" });
+    } catch (error) {
+      await bound.close();
+      throw error;
+    }
     door.#accepting = door.#acceptAll();
     return door;
   }

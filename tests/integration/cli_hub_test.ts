@@ -117,5 +117,7 @@ Deno.test("[K-19][K-21][C-01][L-02] tamq hub serves detached, keeps tasks, plans
     assert.match(await must("stop"), /^(State Hub stopped|no State Hub)/);
   }
   assert.equal(await must("stop"), "no State Hub was running");
+  const left = [...Deno.readDirSync(`${world.dir}/run`)].map(({ name }) => name);
+  assert.deepEqual(left.filter((name) => name.includes("hub")), []);
   assert.equal(Deno.lstatSync(`${world.dir}/state/tamq/hub/hub.log`).mode! & 0o777, 0o600);
 });

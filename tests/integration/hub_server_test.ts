@@ -522,3 +522,20 @@ Deno.test("[K-04][K-19][T-27] a window opens no gate and writes under its own na
     assert.equal(opened.value.needs_human, false);
   }, { tcp: true, windowOf: () => repo });
 });
+
+Deno.test("[K-19][L-02] where a listener behind the door has no room for its name, or no place, the hub does not start and leaves nothing", async () => {
+  await withTempDir(async (dir) => {
+    const hub = await hubSettingsIn(dir);
+    const start = (socket: string) =>
+      startHub({ hub: { ...hub, socket }, version: "0", log: silentLog, windowOf: noWindow });
+    const long = `${dir}/`.padEnd(106, "x");
+    await assert.rejects(start(long), { reason: "socket_path_too_long", hint: /TAMQ_HUB_SOCKET/ });
+    Deno.mkdirSync(`${dir}/run`, { recursive: true });
+    Deno.mkdirSync(`${hub.socket}.0`);
+    await assert.rejects(start(hub.socket), { reason: "socket_path_occupied" });
+    assert.throws(() => Deno.lstatSync(hub.socket), Deno.errors.NotFound);
+    Deno.removeSync(`${hub.socket}.0`);
+    await (await start(hub.socket)).stop();
+    assert.deepEqual([...Deno.readDirSync(`${dir}/run`)], []);
+  });
+});
