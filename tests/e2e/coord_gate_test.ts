@@ -79,7 +79,7 @@ Deno.test("[K-04][K-19][T-27] no command and no request in a worker's window ope
     ]
   ) {
     const { stdout } = await outcome(`engine ${JSON.stringify(request)}`);
-    assert.equal(JSON.parse(stdout!).error?.reason, "worker_refused", stdout);
+    assert.equal(JSON.parse(stdout!).error?.reason, "worker_refused", stdout!);
   }
 
   // A gate of its own making is the operator's to open as well.
