@@ -285,6 +285,9 @@ Deno.test("[B-15] tamq record list, play, export, remove; invalid lines are told
     Deno.writeTextFileSync(`${dir}/bad.cast`, Deno.readTextFileSync(path) + '[0, "o", "back"]\n');
     const bad = await runInside(["record", "export", `${dir}/bad.cast`], { env });
     assert.match(bad.stderr, /line \d+: the event is earlier than the one before/);
+    const unnamed = await runInside(["record", "remove", "--yes"], { env });
+    assert.deepEqual([unnamed.code, unnamed.stdout], [2, ""]);
+    assert.match(unnamed.stderr, /which recordings\?\nhint: name some, or give --all/);
     assert.equal((await runInside(["record", "remove", "--all"], { env })).code, 2);
     assert.equal(
       (await runInside(["record", "remove", "--all", "--yes"], { env })).stdout,

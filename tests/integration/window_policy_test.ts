@@ -50,8 +50,9 @@ will run cat in a window of a new tmux session "tamq": beta
     ["start", "-c", "cat", "--mode", "hold", "--dry-run", "alpha", "gamma"],
   );
   assert.equal(
-    forced,
-    'will run cat in a window of the tmux session "tamq": gamma\n' +
+    forced.replace(/@\d+/, "@N"),
+    "alpha: already open (window @N)\n" +
+      'will run cat in a window of the tmux session "tamq": gamma\n' +
       "  mode hold: messages wait for tamq release\n",
   );
 

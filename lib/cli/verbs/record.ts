@@ -223,7 +223,7 @@ function createFile(path: string): Deno.FsFile {
 
 export const remove: Verb<RemoveFlags, string[]> = async function (flags, ...names) {
   const dir = await dirOf(this);
-  if (flags.all === (names.length > 0)) {
+  if ((flags.all === true) === (names.length > 0)) {
     throw usageError("which recordings?", "name some, or give --all alone: tamq record list");
   }
   const chosen: RecordingInfo[] = [];

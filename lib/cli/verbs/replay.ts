@@ -50,11 +50,13 @@ const replay: Verb<ReplayFlags, [string]> = async function (flags, file) {
     shown.show(() => `${grouped(counts.sent + counts.deduplicated + counts.bad)} messages`);
   };
 
+  let begun = false;
   let failure: unknown;
   let sending = Promise.resolve();
   try {
     // One request is under way while the next is read: the order stays that of the file.
     for await (const pack of packs(fileChunks(this, file), strict)) {
+      begun = true;
       await sending;
       if (strict && counts.bad > 0) break;
       sending = send(pack);
@@ -66,6 +68,7 @@ const replay: Verb<ReplayFlags, [string]> = async function (flags, file) {
     await sending.catch(() => {});
   }
   shown.end();
+  if (failure !== undefined && !begun && !json) throw failure; // nothing to sum up or to repeat
   summary(this, batch, counts, { dryRun, json, complete: failure === undefined });
   if (failure !== undefined) throw repeatable(failure);
   return counts.bad === 0 ? EXIT.ok : EXIT.failure;

@@ -121,11 +121,16 @@ async function planned(
   settings: Settings,
   env: (name: string) => string | undefined,
 ): Promise<string[]> {
-  const open = new Set(
-    (await repoWindows(tmux)).filter(({ live }) => live).map(({ repo }) => repo),
+  const open = new Map(
+    (await repoWindows(tmux)).filter(({ live }) => live).map((window) => [window.repo, window]),
   );
   const missing = wishes.filter(({ repo }) => !open.has(repo.name));
   const lines: string[] = [];
+  // Without --dry-run the same is said when the others are opened.
+  for (const { repo: { name } } of flags.dryRun ? wishes : []) {
+    const window = open.get(name);
+    if (window !== undefined) lines.push(alreadyOpen(window, words));
+  }
   const where = inside
     ? "the current tmux session"
     : `${place.kind === "new" ? "a new" : "the"} tmux session "${SESSION}"`;
@@ -173,9 +178,7 @@ async function open(
     const live = own.find((window) => window.live);
     if (live !== undefined) {
       windows.set(name, live.windowId);
-      context.out(
-        displaySafe(`${name}: already open (window ${live.windowId})${other(live, words)}`),
-      );
+      context.out(displaySafe(alreadyOpen(live, words)));
       continue;
     }
     const { bare, capture } = flags;
@@ -261,12 +264,13 @@ async function waitAttached(
   );
 }
 
-/** What an open window runs, when that is not what was asked for. */
-function other(window: RepoWindow, words: readonly string[]): string {
+/** Also what an open window runs, when that is not what was asked for. */
+function alreadyOpen(window: RepoWindow, words: readonly string[]): string {
+  const open = `${window.repo}: already open (window ${window.windowId})`;
   const same = window.command.length === 0 || window.command.join("\0") === words.join("\0");
-  if (same) return "";
+  if (same) return open;
   const runs = window.command.map(quoteWord).join(" ");
-  return `; it runs ${runs}, and ${words.map(quoteWord).join(" ")} was not started`;
+  return `${open}; it runs ${runs}, and ${words.map(quoteWord).join(" ")} was not started`;
 }
 
 function endedAtOnce(repo: Repository, words: readonly string[]): TamqError {
