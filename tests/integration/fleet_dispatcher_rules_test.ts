@@ -1,10 +1,11 @@
 /** Each dispatcher operation's identity, replay rule and fence, against a real store. */
 import assert from "node:assert/strict";
 import type { TamqError } from "../../lib/base/errors.ts";
+import { queueFacts } from "../../lib/fleet/dispatcher/facts.ts";
 import { release, submit } from "../../lib/fleet/dispatcher/permits.ts";
 import { ResultCode } from "../../lib/fleet/gen/common_pb.ts";
 import { sha256 } from "../../lib/fleet/idempotency.ts";
-import { PROMPT, withRig } from "../helpers/fleet_rig.ts";
+import { PROMPT, type Rig, withRig } from "../helpers/fleet_rig.ts";
 
 const conflict = { code: "ABORTED", reason: "idempotency_conflict" };
 const ASSET = { sha256: sha256("cast"), sizeBytes: 4n, contentType: "application/x-asciicast" };
@@ -266,4 +267,36 @@ Deno.test("[G-17] an older boot or generation is fenced for good, and releases n
     );
     await rig.dispatcher.getExecutionPermit({ meta: rig.meta(), ...asked });
   });
+});
+
+Deno.test("[G-12] [G-21] a reported fact is queued once, after an outage of the queue as well; without one the store is it", async () => {
+  const published: string[] = [];
+  let down = true;
+  const queue = {
+    publish: ({ factId }: { factId: string }) => {
+      if (down) return Promise.reject(new Error("no quorum"));
+      published.push(factId);
+      return Promise.resolve();
+    },
+  };
+  const content = new TextEncoder().encode("what happened");
+  const fact = { factId: "f1", executionId: "e1", kind: "note", content };
+  const report = async (rig: Rig) => {
+    await rig.reserve("e1");
+    await rig.dispatcher.reportExecutionEvent({
+      ...fact,
+      contentSha256: sha256(content),
+      meta: rig.meta(),
+    });
+    return (await rig.core.store.commit((tx) => tx.get("fact", "f1")))!.value.queuedAt;
+  };
+  await withRig(async (rig) => {
+    assert.equal(await report(rig), undefined);
+    await assert.rejects(queueFacts(rig.core, 10), /no quorum/);
+    down = false;
+    assert.equal(await queueFacts(rig.core, 10), 1);
+    assert.equal(await queueFacts(rig.core, 10), 0);
+    assert.deepEqual(published, ["f1"]);
+  }, { queue });
+  await withRig(async (rig) => assert.notEqual(await report(rig), undefined));
 });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { call } from "../../lib/client.ts";
 import { runInside } from "../helpers/cli.ts";
-import { withFleet } from "../helpers/fleet_world.ts";
+import { meta, withFleet } from "../helpers/fleet_world.ts";
 import { ServiceProcess, settingsIn, textLines } from "../helpers/service.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
@@ -43,7 +43,7 @@ function test(name: string, fn: () => Promise<void>): void {
   Deno.test({ name, fn, sanitizeOps: false, sanitizeResources: false });
 }
 
-test("[G-08] [G-06] [G-21] tamq fleet run wakes the worker on the agent's host, once, and says so", async () => {
+test("[G-08] [G-06] tamq fleet run wakes the worker on the agent's host, once, and says so", async () => {
   await withFleet(async (world) => {
     const tls = await world.pki.give("operator", "cli");
     const fleet = async (...args: string[]) => {
@@ -138,5 +138,30 @@ test("[G-16] tamq fleet ca makes, issues and revokes; wrong certificates say wha
     const wrong = await runInside(["fleet", "status", "--tls", agent, ...address], { env });
     assert.equal(wrong.code, 1);
     assert.match(wrong.stderr, /is no certificate of an? operator[\s\S]*fleet ca issue operator/);
+  });
+});
+
+test("[G-16] a running dispatcher takes up a revocation list and a new certificate that are copied in", async () => {
+  await withFleet(async (world) => {
+    const tls = await world.pki.give("dispatcher", "d1");
+    const dispatcher = await world.dispatcher({ tls });
+    await world.operator.getFleet({ meta: meta() });
+    const from = dispatcher.log.length;
+    await world.pki.put(
+      tls,
+      await world.pki.authority.issue({ role: "dispatcher", name: "d1" }, 9),
+    );
+    await dispatcher.event("fleet.credentials_loaded", from);
+    await world.operator.getFleet({ meta: meta() });
+
+    const seen = dispatcher.log.length;
+    await world.pki.revoke(tls, await world.pki.authority.serialsOf("tamq://lab/operator/ops"));
+    await dispatcher.event("fleet.credentials_loaded", seen);
+    // Also on the connection that was open all the time.
+    await assert.rejects(world.operator.getFleet({ meta: meta() }), {
+      code: "UNAUTHENTICATED",
+      reason: "certificate_revoked",
+    });
+    assert.equal((await dispatcher.end()).code, 0);
   });
 });

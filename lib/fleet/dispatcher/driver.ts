@@ -26,7 +26,7 @@ import {
   isFinal,
   moveExecution,
 } from "./core.ts";
-import { stateOf } from "./facts.ts";
+import { queueFacts, stateOf } from "./facts.ts";
 import { issuePermit, permitOf } from "./permits.ts";
 
 export interface DriverOptions {
@@ -75,6 +75,7 @@ export class Driver {
       this.#wake = new AbortController();
       try {
         await this.turn();
+        await queueFacts(this.#o.core, PER_TURN);
       } catch (error) {
         log.error("fleet.turn_failed", { reason: errorText(error) });
       }

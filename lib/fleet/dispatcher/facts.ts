@@ -46,6 +46,15 @@ export function stateOf(result: ResultCode): ExecutionState {
   return FINAL[result] ?? "unknown";
 }
 
+/** Publishes what the queue has not confirmed yet, oldest first. Throws what the queue throws. */
+export async function queueFacts(core: DispatcherCore, limit: number): Promise<number> {
+  if (core.queue === undefined) return 0;
+  const { queueFact } = factHandlers(core);
+  const waiting = await core.store.commit((tx) => tx.list("fact", { group: "unqueued", limit }));
+  for (const { key } of waiting) await queueFact(key);
+  return waiting.length;
+}
+
 export function factHandlers(core: DispatcherCore) {
   const { store, clock, epoch } = core;
 
@@ -244,8 +253,10 @@ async function keepFact(
     ...fact,
     receiptId: newId(core.clock, core.random),
     at: core.clock.now(),
+    // Without another queue the store is the queue, and this transaction its confirmation.
+    ...(core.queue === undefined ? { queuedAt: core.clock.now() } : {}),
   };
-  await tx.insert("fact", factId, record, "unqueued");
+  await tx.insert("fact", factId, record, core.queue === undefined ? "queued" : "unqueued");
   return { fact: record, isNew: true };
 }
 
