@@ -1,6 +1,7 @@
 /** Each agent operation's identity, replay rule and fence, against a real store. */
 import assert from "node:assert/strict";
 import { turn } from "../../lib/base/clock.ts";
+import { authorizedRequest, decide } from "../../lib/fleet/dispatcher/authorize.ts";
 import {
   AdmissionState,
   ApprovedTaskAction,
@@ -378,5 +379,39 @@ Deno.test("[G-15] [G-17] the agent obeys one epoch, one boot, one generation", a
     );
     assert.equal(rig.doubts, 3);
     assert.deepEqual(rig.adapter.executed, []);
+  });
+});
+
+Deno.test("[G-07] [G-18] one decision an execution, kept before it is sent; no permit beside it, nothing sent on a no", async () => {
+  await withRig(async (rig) => {
+    const asked = await rig.reserve("e1");
+    const deadline = rig.clock.now() + 1000;
+    const yes = { executionId: "e1", operationId: "op-a", decision: "issued", deadline } as const;
+    const kept = await decide(rig.core, yes);
+    assert.deepEqual(await decide(rig.core, yes), kept);
+    await assert.rejects(decide(rig.core, { ...yes, decision: "refused" }), conflict);
+    await assert.rejects(decide(rig.core, { ...yes, operationId: "op-b" }), conflict);
+    await assert.rejects(decide(rig.core, { ...yes, deadline: deadline + 1 }), conflict);
+    await assert.rejects(rig.dispatcher.getExecutionPermit({ meta: rig.meta(), ...asked }), {
+      code: "FAILED_PRECONDITION",
+      reason: "reservation_fenced",
+    });
+    const state = async (id: string) =>
+      (await rig.core.store.commit((tx) => tx.get("execution", id)))?.value.state;
+    assert.equal(await state("e1"), "unknown");
+    const first = await rig.agent.executeAuthorized(await authorizedRequest(rig.core, "e1"));
+    const again = await rig.agent.executeAuthorized(await authorizedRequest(rig.core, "e1"));
+    assert.deepEqual(again.receipt, first.receipt);
+    assert.deepEqual(rig.adapter.executed, ["e1"]);
+
+    await rig.reserve("e2");
+    await decide(rig.core, { ...yes, executionId: "e2", decision: "refused" });
+    await assert.rejects(authorizedRequest(rig.core, "e2"), { reason: "not_authorized" });
+    assert.equal(await state("e2"), "refused");
+    await rig.permitted("e3");
+    await assert.rejects(decide(rig.core, { ...yes, executionId: "e3" }), {
+      reason: "not_reserved",
+    });
+    assert.deepEqual(rig.adapter.executed, ["e1"]);
   });
 });
