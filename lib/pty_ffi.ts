@@ -175,6 +175,10 @@ export class Termios {
   get echo(): boolean {
     return this.#flag(12, 0o10);
   }
+  /** A gathered line that is not shown: a password prompt. */
+  get hidden(): boolean {
+    return this.canonical && !this.echo;
+  }
   /** A carriage return typed reads as a line feed (ICRNL). */
   get mapsReturn(): boolean {
     return this.#flag(0, 0o400);

@@ -10,8 +10,8 @@ import type { Profile } from "./profiles/plain.ts";
 
 /**
  * `worker_exited`, `hold`, `starting`, `full_screen_program`, `operator_typing`,
- * `foreground_unknown`, `not_reading`, `raw_reader`, `reader_unseen`; with an agent also
- * `other_program`, `dialog_open`, `agent_busy` and `agent_unrecognised: <what is missing>`.
+ * `foreground_unknown`, `not_reading`, `echo_off`, `raw_reader`, `reader_unseen`; with an agent
+ * also `other_program`, `dialog_open`, `agent_busy` and `agent_unrecognised: <what is missing>`.
  */
 export type GateReason = string;
 

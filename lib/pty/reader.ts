@@ -59,11 +59,13 @@ export class Reader {
     return "reason" in found ? found.reason : undefined;
   }
 
-  /** `not_reading`, `reader_unseen` or `raw_reader` while nothing may be typed. */
+  /** `not_reading`, `reader_unseen`, `echo_off` or `raw_reader` while nothing may be typed. */
   readiness(front: Foreground): Readiness {
     const { terminal, modes } = this.#o;
     const termios = this.#o.termios();
     if (termios === undefined) return { reason: "terminal_gone" };
+    // A password is asked for: the text would be taken for it, and shown to nobody.
+    if (termios.hidden) return { reason: "echo_off" };
     const isTerminal = (link: string) => link === terminal || link === "/dev/tty";
     const keys = !termios.canonical && !modes.bracketedPaste;
     let unseen = false;

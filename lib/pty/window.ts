@@ -393,8 +393,6 @@ export class WorkerWindow implements RelayHooks {
   }
 }
 
-/** A gathered line without echo: a password prompt. */
 function readsSecret(master: number): boolean {
-  const termios = getTermios(master);
-  return termios !== undefined && termios.canonical && !termios.echo;
+  return getTermios(master)?.hidden === true;
 }

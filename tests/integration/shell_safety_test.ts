@@ -135,6 +135,31 @@ async function attempt(
   assert.ok(!terminal.text.includes("From:"));
 }
 
+const PASSWORDS: Record<string, string[]> = {
+  "bash's read -s": ["bash", "-c", "read -rsp 'Password: ' p; echo; echo got=$p; cat"],
+  "python's getpass": [
+    "python3",
+    "-c",
+    "import getpass, sys\nprint('got=' + getpass.getpass('Password: '), flush=True)\n" +
+    "for line in sys.stdin: print(line, flush=True)",
+  ],
+};
+
+for (const [name, command] of Object.entries(PASSWORDS)) {
+  Deno.test(`[B-08][B-16] no message is taken for the password that ${name} asks for; it arrives afterwards`, () =>
+    withTempDir((dir) =>
+      withAttached({ command, dir }, async ({ service, terminal }) => {
+        await terminal.until("Password: ");
+        await service.when(() => service.open || reasonOf(service) === "echo_off");
+        assert.equal(service.open, false);
+        await terminal.type("hunter2\r");
+        await terminal.until("got=hunter2");
+        assert.equal(outcomeOf(await service.deliver("hello")), "written");
+        await terminal.until("From:beta: hello");
+      })
+    ));
+}
+
 /** Programs that read lines must go on getting messages, however their runtimes wait. */
 const READERS: Record<string, string[]> = {
   "cat in a script": ["sh", "-c", "cat; true"],
