@@ -226,7 +226,7 @@ function noAnswer(ms: number): TamqError {
 function unavailable(address: HubAddress, cause: unknown): TamqError {
   const where = "unix" in address ? address.unix : new URL(address.base).host;
   return new TamqError("UNAVAILABLE", "hub_unavailable", `no State Hub answers on ${where}`, {
-    hint: `start one with: tamq hub serve (${errorText(cause).slice(0, 200)})`,
+    hint: `start one with: tamq hub serve --detach (${errorText(cause).slice(0, 200)})`,
     cause,
   });
 }

@@ -213,7 +213,7 @@ async function collect(
 
 function shuttingDown(): TamqError {
   return new TamqError("UNAVAILABLE", "shutting_down", "the hub is shutting down", {
-    hint: "start it with: tamq hub serve",
+    hint: "start it with: tamq hub serve --detach",
   });
 }
 

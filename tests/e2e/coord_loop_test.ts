@@ -48,6 +48,12 @@ Deno.test("[K-01][K-06][K-07][K-18][K-20][T-05][T-09][T-23] a ready task wakes i
   const [why] = await coord.rows("coord", "explain", "gated");
   assert.match(String(why!.why), /the policy leaves to a person \(gates: destructive\)/);
   assert.deepEqual(why!.leases, []);
+  // A person is told the command that opens the gate.
+  assert.ok(
+    (await coord.world.mustTamq(["coord", "explain", "gated"])).includes(
+      `tamq coord approve ${gated[0]!.id} --action destructive --why TEXT`,
+    ),
+  );
 });
 
 Deno.test("[K-07][K-09][K-11][T-27] a worker speaks for its own lease alone; it yields, is woken again from its checkpoint, and cannot approve", async () => {

@@ -113,6 +113,13 @@ Deno.test("[K-19][K-21][C-01][L-02] tamq hub serves detached, keeps tasks, plans
     const unknown = await hub("task", "show", "nope", "--json");
     assert.equal(unknown.code, 1);
     assert.equal(JSON.parse(unknown.stderr).reason, "unknown_task");
+    assert.match(JSON.parse(unknown.stderr).hint, /tamq hub task list$/);
+    for (const [what, id] of [["task", "api"], ["plan", "rel"]] as const) {
+      const repo = what === "task" ? ["--repo", "alpha"] : [];
+      const taken = await hub(what, "add", "again", "--id", id, ...repo);
+      assert.equal(taken.code, 4);
+      assert.match(taken.stderr, new RegExp(`choose another id, .*: tamq hub ${what} edit`));
+    }
   } finally {
     assert.match(await must("stop"), /^(State Hub stopped|no State Hub)/);
   }

@@ -153,6 +153,10 @@ export const explain: Verb<JsonFlag, [string]> = async function ({ json }, id) {
       ["trigger", `${trigger.id} (${trigger.reason})`],
       ["source", `${trigger.source} ${trigger.source_id} for ${trigger.target_repo}`],
       ["state", `${trigger.state}: ${why}`],
+      ...(trigger.state === "gated" ? trigger.gates : []).map((gate) => [
+        "to open it",
+        `tamq coord approve ${trigger.id} --action ${gate} --why TEXT`,
+      ]),
       ...(waits_for.length === 0 ? [] : [["waits for", waits_for.join(", ")]]),
       ...(trigger.due_at === null ? [] : [["next look", relativeTime(trigger.due_at, now)]]),
     ], lookOf(this)));

@@ -90,6 +90,16 @@ export function checkRevision(what: string, current: Value, expected: number | u
   );
 }
 
+/** What a person can list, and the word of the command for it. */
+const LISTED: Readonly<Record<string, string>> = {
+  task: "task",
+  workplan: "plan",
+  message: "message",
+};
+
 export function unknown(what: string, reason: string, id: string): TamqError {
-  return new TamqError("NOT_FOUND", reason, `there is no ${what} "${id}"`);
+  const list = LISTED[what];
+  return new TamqError("NOT_FOUND", reason, `there is no ${what} "${id}"`, {
+    hint: list === undefined ? undefined : `see which there are: tamq hub ${list} list`,
+  });
 }

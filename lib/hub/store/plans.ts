@@ -57,7 +57,9 @@ export class Plans {
   create(input: BodyOf<"createWorkplan">): Workplan {
     const id = input.workplan_id ?? this.#context.newId();
     if (this.find(id) !== undefined) {
-      throw new TamqError("ALREADY_EXISTS", "workplan_exists", `workplan "${id}" exists already`);
+      throw new TamqError("ALREADY_EXISTS", "workplan_exists", `workplan "${id}" exists already`, {
+        hint: "choose another id, or change that one: tamq hub plan edit",
+      });
     }
     const now = this.#context.now();
     this.#context.run(

@@ -75,7 +75,9 @@ export class Tasks {
   create(input: BodyOf<"createTask">): Task {
     const id = input.task_id ?? this.#context.newId();
     if (this.find(id) !== undefined) {
-      throw new TamqError("ALREADY_EXISTS", "task_exists", `task "${id}" exists already`);
+      throw new TamqError("ALREADY_EXISTS", "task_exists", `task "${id}" exists already`, {
+        hint: "choose another id, or change that one: tamq hub task edit",
+      });
     }
     this.#checkPlan(input.workplan_id ?? null);
     const dependencies = this.#checkDependencies(id, input.dependencies ?? []);
