@@ -55,7 +55,7 @@ export async function launchDetached(launch: Launch, clock: Clock, end: number):
       "start_timeout",
       `the ${launch.name} was not ready in time and was ended`,
       {
-        hint: `run it in the foreground, where it may take longer: ${launch.foreground} ` +
+        hint: `try again; if that does not help, run it in the foreground: ${launch.foreground} ` +
           `(log: ${launch.logFile})`,
       },
     );

@@ -377,7 +377,7 @@ export class Queue {
     const message = this.#ctx.store.messages.byId(id);
     if (message !== undefined) return message;
     throw new TamqError("NOT_FOUND", "unknown_message", `there is no message ${id}`, {
-      hint: "list message ids with: tamq history",
+      hint: "list message ids with: tamq history; of an id six characters or more are enough",
     });
   }
 

@@ -135,6 +135,8 @@ Deno.test("[T-16, T-27, T-15, T-17, C-07] ack, retry, cancel and message: result
   assert.equal(JSON.parse(await world.mustTamq(["ack", "--json", one])).state, "acknowledged");
   assert.match(await world.mustTamq(["ack", one]), /acknowledged/);
   refused(await world.tamq(["message", "nope"]), 1, /nope/);
+  const short = /there is no message 0\nhint: .*tamq history; .* six characters or more are enough/;
+  refused(await world.tamq(["message", one.slice(0, 1)]), 1, short);
   // A beginning of the id does, as long as it is unique.
   assert.equal(
     await world.mustTamq(["message", "--json", one.slice(0, 20)]),

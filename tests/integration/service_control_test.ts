@@ -206,7 +206,7 @@ Deno.test("[L-01] [L-02] a child that is not ready in time is ended, by force wh
       const command = ["sh", "-c", `${trap}; echo $$ > '${name}'; exec sleep 60`];
       await assert.rejects(startDetached(settings, { command, timeoutMs: 1500 }), {
         reason: "start_timeout",
-        hint: /tamq serve/,
+        hint: /^try again; .*: tamq serve \(log: /,
       });
       assert.equal(identify(Number(Deno.readTextFileSync(name))), undefined, "it is gone");
     }
