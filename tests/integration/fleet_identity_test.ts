@@ -4,14 +4,18 @@ import * as x509 from "@peculiar/x509";
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import grpc from "@grpc/grpc-js";
+import { fromBinary } from "@bufbuild/protobuf";
 import { systemClock } from "../../lib/base/clock.ts";
 import { FAILURE_CODES, TamqError } from "../../lib/base/errors.ts";
 import { systemRandom } from "../../lib/base/random.ts";
 import { Authority } from "../../lib/fleet/ca.ts";
 import { Credentials } from "../../lib/fleet/credentials.ts";
+import { FAILURES } from "../../lib/fleet/failure.ts";
+import { FailureSchema } from "../../lib/fleet/gen/common_pb.ts";
 import { AgentService } from "../../lib/fleet/gen/agent_pb.ts";
 import type { Role } from "../../lib/fleet/identity.ts";
 import { connect, type Handlers, ServerBuilder } from "../../lib/fleet/rpc.ts";
+import { buf } from "../../scripts/fleet_proto.ts";
 import { makePki, type Pki } from "../helpers/fleet_pki.ts";
 import { withTempDir } from "../helpers/temp.ts";
 
@@ -228,5 +232,31 @@ test("[G-01] each of the ten codes crosses the wire with its rule, a bug as in d
       assert.doesNotMatch(error.message, /secret/);
       return true;
     });
+  });
+});
+
+test("[G-01] a foreign client (buf curl, in Go) sees each of the ten codes and its reason", async () => {
+  await withServer(async (rig) => {
+    const dir = await rig.pki.give("dispatcher", "go");
+    const url = `https://${rig.address}/tamq.fleet.AgentService/GetAgentStatus`;
+    const tls = ["--insecure", "--cert", `${dir}/cert.pem`, "--key", `${dir}/key.pem`];
+    // Servers are named by URI, which only our own clients check.
+    const args = ["curl", "--protocol", "grpc", "--schema", ".", ...tls, "-d", "{}", url];
+    for (const code of FAILURE_CODES) {
+      rig.fail = new TamqError(code, "some_reason", "what failed");
+      const { code: status, output } = await buf(args);
+      assert.notEqual(status, 0, code);
+      const said = JSON.parse(output);
+      assert.equal(said.code, code.toLowerCase());
+      const [detail] = said.details;
+      assert.equal(detail.type, "tamq.fleet.Failure", output);
+      const failure = fromBinary(
+        FailureSchema,
+        Uint8Array.from(atob(detail.value), (char) => char.charCodeAt(0)),
+      );
+      assert.deepEqual([failure.reason, failure.code], ["some_reason", FAILURES[code].wire]);
+    }
+    rig.fail = undefined;
+    assert.match((await buf(args)).output, /tamq:\/\/lab\/dispatcher\/go/);
   });
 });
