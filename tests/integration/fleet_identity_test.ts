@@ -188,10 +188,13 @@ test("[G-16] no, foreign, expired, nameless, revoked certificates and wrong role
   });
 });
 
-test("[G-16] a client speaks to nobody but a server of the role it looks for", async () => {
+test("[G-16] a client speaks to nobody but a server of the role and name it looks for", async () => {
   await withServer(async ({ pki, call, reached }) => {
     const dir = await pki.give("dispatcher", "d1");
     await assert.rejects(call(await channelOf(dir, "operator")), { code: "UNAVAILABLE" });
+    // The address of one agent with the certificate of another.
+    const mine = await Credentials.open(dir, systemClock);
+    await assert.rejects(call(mine.channel("agent", "a2")), { code: "UNAVAILABLE" });
     assert.deepEqual(reached, []);
   });
 });
