@@ -3,11 +3,13 @@ import { rfc3339 } from "../base/clock.ts";
 import { TamqError } from "../base/errors.ts";
 import type { Pair } from "../model/controls.ts";
 import { nearest } from "../model/nearest.ts";
-import type { ReceiptData } from "../model/records.ts";
 import type { RequestOf, ResponseOf } from "../protocol/operations.ts";
 import type { Context } from "./context.ts";
 import type { StormGuard } from "./guard.ts";
 import { pairText } from "./routing.ts";
+
+/** What was changed, and for whom: for receipt and log. */
+type OperatorChange = Readonly<Record<string, string | boolean>>;
 
 export class OperatorControls {
   readonly #ctx: Context;
@@ -131,12 +133,12 @@ export class OperatorControls {
     };
   }
 
-  #commit<T>(data: ReceiptData, work: () => T): Promise<T> {
+  #commit<T>(data: OperatorChange, work: () => T): Promise<T> {
     const { commit, store, clock, log } = this.#ctx;
     return commit.run(() => {
       const result = work();
       store.receipts.add("operator", clock.now(), data);
-      log.info("operator.changed", { op: String(data.op) });
+      log.info("operator.changed", data);
       return result;
     });
   }

@@ -108,6 +108,12 @@ Deno.test("[B-18] windows of two sessions: a worker's message is held and seen, 
     await world.mustTamq(["allow", "alpha", "beta"]),
     /alpha may write to beta\n.*: 1\n/,
   );
+  await world.mustTamq(["allow", "--remove", "beta", "alpha"]);
+  const changed = (await world.mustTamq(["logs", "service"])).match(/(?<=operator\.changed ).*/g);
+  assert.deepEqual(changed, [
+    "op=allow sender=alpha target=beta both=false remove=false",
+    "op=allow sender=beta target=alpha both=false remove=true",
+  ]);
   await world.untilScreen("beta", "From:alpha: from a program");
   assert.deepEqual((await status(world)).controls.held, []);
 });
