@@ -1,7 +1,8 @@
 /**
  * What a window costs: output throughput and echo latency of the broker against util-linux
  * `script`, in turns within one run, with and without the screen observer and a recording, and the
- * memory of brokers.
+ * memory of brokers. `loop` is the least relay that this runtime allows; with TAMQ_BENCH_NODE_PTY, a
+ * folder in which `npm install node-pty` was run, node-pty takes its turn as well.
  *
  *     deno run -A bench/passthrough.ts [megabytes=200] [rounds=5]
  */
@@ -28,16 +29,24 @@ const config = new URL("../deno.json", import.meta.url).pathname;
 const flags = ["-A", "--no-check", "--quiet", "--frozen", BROKER_RUNTIME_FLAG];
 const run = ["run", ...flags, "--config", config];
 const broker = [Deno.execPath(), ...run, child, dir];
+const loop = new URL("helpers/bare_loop.ts", import.meta.url).pathname;
 const runners: Record<string, (command: string[]) => string[]> = {
   broker: (command) => [...broker, ...command],
   /** With the terminal model of an agent's window behind the bytes. */
   agent: (command) => [...broker, "--profile=codex", ...command],
   /** What it shows is recorded: 64 MiB at most, and of a flood what can be written (B-15). */
   recorded: (command) => [...broker, "--record", ...command],
+  loop: (command) => [Deno.execPath(), ...run, loop, dir, ...command],
   script: (
     command,
   ) => ["script", "-qec", command.map((word) => `'${word}'`).join(" "), "/dev/null"],
 };
+
+const nodePty = Deno.env.get("TAMQ_BENCH_NODE_PTY");
+if (nodePty !== undefined) {
+  const relay = new URL("helpers/node_pty_relay.mjs", import.meta.url).pathname;
+  runners["node-pty"] = (command) => ["node", relay, nodePty, ...command];
+}
 
 interface Running {
   readonly pid: number;
@@ -159,7 +168,13 @@ try {
   for (const runner of names) {
     const [p50, p99] = [0.5, 0.99].map((q) => quantile(echoes[runner]!, q).toFixed(0));
     const speed = quantile(speeds[runner]!, 0.5).toFixed(0);
-    console.log(`${runner.padEnd(8)} ${speed} MB/s of cat, echo p50 ${p50} us, p99 ${p99} us`);
+    const share = quantile(speeds[runner]!.map((mbs, i) => mbs / speeds.script![i]!), 0.5);
+    console.log(
+      `${runner.padEnd(8)} ${speed} MB/s of cat (${
+        share.toFixed(2)
+      } of script, median of pairs), ` +
+        `echo p50 ${p50} us, p99 ${p99} us`,
+    );
   }
   for (const [runner, count] of [["broker", 1], ["agent", 1], ["broker", 10]] as const) {
     const [rss, pss] = await memory(runner, count);
