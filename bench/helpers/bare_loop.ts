@@ -1,6 +1,6 @@
 /**
  * The least that a relay of a terminal can be under this runtime: one poll, reads, writes, nothing
- * observed, nothing kept: `child DIR CMD…`. What it lacks to `script` no broker in it can gain.
+ * observed, nothing kept: `child DIR CMD…`. What a window takes longer than this is its own.
  */
 import { Session } from "../../lib/pty/session.ts";
 import { OuterTerminal } from "../../lib/pty/terminal.ts";
@@ -30,11 +30,14 @@ async function pass(from: number, to: number): Promise<boolean> {
   return n !== 0;
 }
 
-for (;;) {
+for (let busy = false;;) {
   poll.set(0, session.master, POLLIN);
   poll.set(1, terminal.input, POLLIN);
   poll.set(2, session.pidfd, POLLIN);
-  await poll.wait();
+  // As the relay does: what follows within a millisecond is waited for on this thread.
+  busy = busy && poll.now(1) > 0;
+  if (!busy) await poll.wait();
+  busy = true;
   if (poll.ready(1) !== 0) await pass(terminal.input, session.master);
   if (poll.ready(0) !== 0) await pass(session.master, terminal.output);
   if (poll.ready(2) !== 0) break;
