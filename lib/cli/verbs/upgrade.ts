@@ -37,6 +37,8 @@ const WAIT_S = 10;
 /** Windows attach again within a second after the service is back; a loaded machine gets more. */
 const ATTACH_MS = 15_000;
 const POLL_MS = 50;
+/** Longer than the longest pause of a window between two looks for the service. */
+const SETTLE_MS = 2000;
 /** For an answer about all windows: some dozens of them, a few at a time. */
 const ANSWER_MS = 300_000;
 
@@ -51,6 +53,7 @@ const upgrade: Verb<UpgradeFlags, string[]> = async function (flags, ...names) {
   const expected = before === undefined ? [] : await planned(this, settings, repos);
   if (flags.dryRun) return tell(this, flags, before, undefined, expected);
   const after = await restart(this, settings, before);
+  if (before === undefined) await settle(this, settings); // nobody could say which windows live
   const missing = await comeBack(this, settings, expected, repos);
   const { windows } = await ask(this, "upgrade", {
     program: selfCommand([]),
@@ -122,6 +125,21 @@ async function restart(
   }
   await startDetached(settings);
   return await ask(context, "ping", {}, { settings });
+}
+
+/** Waits until no further window has attached to a service that was just started. */
+async function settle(context: CliContext, settings: Settings): Promise<void> {
+  const end = context.clock.monotonic() + ATTACH_MS;
+  let count = 0;
+  let since = context.clock.monotonic();
+  for (;;) {
+    const here = (await attached(context, settings, undefined)).length;
+    const now = context.clock.monotonic();
+    if (here !== count) since = now;
+    count = here;
+    if (now - since >= SETTLE_MS || now >= end) return;
+    await pause(context.clock, POLL_MS);
+  }
 }
 
 /** Waits until the windows of before are attached again; those that are not in time. */
