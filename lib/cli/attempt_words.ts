@@ -43,6 +43,7 @@ const REASONS: Readonly<Record<string, string>> = {
   // Written.
   flattened: "line breaks became ⏎, since each would have submitted",
   draft: "the text stands in the line; the operator submits it",
+  "unconfirmed: dialog": "Enter was pressed, and a dialog opened that hides the line",
   "unconfirmed: emptied": "Enter was pressed and the line is empty; nothing else shows it",
   unconfirmed: "Enter was pressed, and nothing shows what became of it",
 };

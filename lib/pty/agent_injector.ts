@@ -221,7 +221,9 @@ class Attempt {
     const { agent, operator } = this.#o;
     const { status } = agent;
     const seen = () => status.submissionSeen(this.text);
-    const stands = () => agent.status.composerHolds(this.text) !== "no";
+    // A dialog takes the place of the line: what looks like it then is the submitted text above.
+    const asks = () => status.reading().state === "blocked";
+    const stands = () => !asks() && status.composerHolds(this.text) !== "no";
     const done = (how: string): InjectionOutcome => {
       agent.left = undefined;
       return { outcome: "written", reason: how };
@@ -236,6 +238,7 @@ class Attempt {
         return done(`confirmed: ${seen()}, second key`);
       }
     }
+    if (asks()) return done("unconfirmed: dialog");
     if (!stands() && seen() === "emptied") return done("unconfirmed: emptied");
     return stands() ? failed("not_submitted") : done("unconfirmed");
   }

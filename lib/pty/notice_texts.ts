@@ -16,6 +16,6 @@ export const REFUSAL_TEXTS: Readonly<Record<string, string>> = {
 /** A notice of the screen observer that is about no message in particular. */
 export function screenNoticeText(notice: Exclude<ScreenNotice, { target: string }>): string {
   return notice.kind === "gap"
-    ? "output came too fast to be read: messages in it were NOT sent; certain is: tamq send"
+    ? "output could not be read (too fast, or unknown sequences): messages in it were NOT sent; certain is: tamq send"
     : "this program has taken the alternate screen: messages in long answers may be missed";
 }

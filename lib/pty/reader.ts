@@ -6,6 +6,7 @@
 import type { ProcessInfo } from "../base/proc.ts";
 import { executable, hasLoaded, waitsForInput } from "../base/proc_wait.ts";
 import type { Termios } from "../pty_ffi.ts";
+import { isShower } from "./file_dump.ts";
 import type { Foreground } from "./foreground.ts";
 import type { ModeTracker } from "./modes.ts";
 
@@ -77,12 +78,14 @@ export class Reader {
       if (found.kind !== "reading") continue;
       waits.push(found.wait);
       if (keys) editors.push(found.call === "poll" && editsLines(process));
+      // A program before it may have died with bracketed paste on.
+      else if (!termios.canonical && isShower(process.argv)) editors.push(false);
     }
     if (waits.length === 0) return { reason: unseen ? "reader_unseen" : "not_reading" };
     const wait = waits.join(" ");
     // Lines of before are taken first; they may end the program.
     if (this.#o.unread() > 0 || this.#untaken(wait)) return { reason: "not_reading" };
-    if (keys && (modes.cursorHidden || editors.includes(false))) return { reason: "raw_reader" };
+    if ((keys && modes.cursorHidden) || editors.includes(false)) return { reason: "raw_reader" };
     return { wait };
   }
 

@@ -76,7 +76,6 @@ export interface ScreenOptions {
 export type KeptScreen = ReturnType<ScreenObserver["save"]>;
 
 const STATUS_ANSWER = new TextEncoder().encode("\x1b]7501;?\x1b\\");
-const CANCEL = new Uint8Array([0x18]);
 
 export class ScreenObserver implements ScreenSource {
   readonly status: AgentStatus;
@@ -123,6 +122,7 @@ export class ScreenObserver implements ScreenSource {
         this.#is.repainted = true;
         this.#is.repaintedSinceGap = true;
       },
+      onLost: () => this.#resume(0),
     });
     this.#feed = new Feed(options.clock, {
       write: (bytes, done) => this.#model.write(bytes, done),
@@ -258,8 +258,8 @@ export class ScreenObserver implements ScreenSource {
   }
 
   #resume(bytes: number): void {
-    // Ends a sequence that the gap cut in two, then forgets the screen.
-    this.#model.write(CANCEL, () => {});
+    if (bytes === 0) this.#gap();
+    this.#model.cancel();
     this.#feed.between(() => this.#model.reset());
     this.status.invalidate();
     this.#o.onNotice({ kind: "gap", bytes, reason: "observation_gap" });

@@ -342,6 +342,23 @@ Deno.test("[B-08] a dialog that opens behind the text: Enter is not pressed, lat
     assert.equal(frames(agent.received()), 1);
   }));
 
+Deno.test("[B-08] a submission that opens a dialog at once is never taken for one that did not happen", () =>
+  withAgent({ fake: "chat" }, async (agent) => {
+    await agent.gate("");
+    const settled = await agent.service.deliver("please ask<touch pwn>", { message_id: "m1" });
+    // The dialog hides the agent's line: its user's text above it is the last one on the screen.
+    assert.deepEqual(outcome(settled), ["written", "unconfirmed: dialog"]);
+    await agent.gate("dialog_open");
+    await agent.terminal.type("n");
+    assert.equal(outcome(await agent.service.deliver("next"))[0], "written");
+    await agent.logged("submitted", 2);
+    assert.deepEqual(agent.texts("submitted"), [
+      "From:beta: please ask<touch pwn>",
+      "From:beta: next",
+    ]);
+    assert.deepEqual(agent.texts("approved"), []);
+  }));
+
 Deno.test("[B-01][B-08] an agent's question to the terminal is answered while the operator's keys are held", () =>
   withAgent({ fake: "chat", options: ["--query-on-paste"] }, async (agent) => {
     const { service, terminal } = agent;

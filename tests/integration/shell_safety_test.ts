@@ -101,6 +101,12 @@ const CASES: readonly Case[] = [
     end: "raw_reader",
   },
   {
+    story: "a pager before which a program died that had asked for bracketed paste",
+    prepare: (dir) => Deno.writeTextFile(`${dir}/long`, "line\n".repeat(200)),
+    command: (dir) => ["sh", "-c", `printf '\\033[?2004h'; more ${dir}/long; true`],
+    end: "raw_reader",
+  },
+  {
     story: "a question of one key",
     command: () => ["bash", "-c", "read -r -n 1 -p 'sure? ' x; echo; bash"],
     end: "raw_reader",

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { loadModel, ScreenModel } from "../../lib/pty/screen/model.ts";
 
 const encoder = new TextEncoder();
-const hooks = { onTitle() {}, onStatusReport() {}, onRepaint() {} };
+const hooks = { onTitle() {}, onStatusReport() {}, onRepaint() {}, onLost() {} };
 const classes = await loadModel();
 
 const NARROW =

@@ -248,6 +248,26 @@ for (const look of LOOKS) {
     });
   });
 
+  test("[B-06] output that the model cannot follow: nothing that spans it is sent, the next turn is", async () => {
+    await observing({ profile: look }, async (seen) => {
+      const agent = new Painter(look);
+      await seen.feed(agent.start());
+      seen.settle();
+      const answer = agent.replyRows("To:beta: begin\nof a body");
+      await seen.feed(agent.begin("go") + agent.frame(answer.slice(0, 1), []));
+      await seen.feed("\x1b[2147483647T");
+      await seen.feed(agent.frame(answer.slice(1), []) + agent.state("done"));
+      seen.settle();
+      assert.deepEqual(seen.blocks, []);
+      assert.deepEqual(seen.notices.map(({ kind }) => kind), ["gap"]);
+      await seen.feed(agent.reprint());
+      seen.clock.advance(3000);
+      await seen.feed(agent.turn("next", "To:beta: after it"));
+      seen.settle();
+      assert.deepEqual(seen.blocks, [{ target: "beta", body: "after it" }]);
+    });
+  });
+
   test("[B-06] a flood is dropped: nothing that spans the gap is sent, the next turn is", async () => {
     await observing({ profile: look }, async (seen) => {
       const agent = new Painter(look);

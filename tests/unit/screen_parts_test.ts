@@ -32,6 +32,29 @@ Deno.test("[B-06] text behind emoji stays where it was painted by absolute moves
   model.dispose();
 });
 
+Deno.test("[B-01] [B-06] neither an error of the model nor a count that it would loop over ends or holds up the window", async () => {
+  const hostile = [
+    "\x1b[5;40HX\x1b[1J", // an error in its own timer
+    ..."bILMSTZ".split("").map((final) => `A\x1b[2147483647${final}`),
+    "A\x1b[;99999999b\x1b[99999999b",
+  ];
+  for (const sequence of hostile) {
+    let lost = 0;
+    const hooks = { ...noHooks, onLost: () => void lost++ };
+    const model = new ScreenModel(await loadModel(), { cols: 40, rows: 5 }, hooks);
+    await write(model, sequence + sequence);
+    assert.equal(lost, 1, JSON.stringify(sequence));
+    model.cancel();
+    await write(model, "");
+    model.reset();
+    await write(model, "on it goes");
+    assert.equal(model.snapshot()[0]!.text, "on it goes");
+    await write(model, sequence);
+    assert.equal(lost, 2, "told again after a reset");
+    model.dispose();
+  }
+});
+
 Deno.test("[B-01] [B-06] a character may be cut anywhere: the model loses none and holds none back too long", async () => {
   const bytes = new TextEncoder().encode("a\u00c0\u2022\u{10000}\u20ac\ue000\u{10ffff}z");
   const model = new ScreenModel(await loadModel(), { cols: 40, rows: 5 }, noHooks);
@@ -66,7 +89,7 @@ Deno.test("[B-01] [B-06] a character may be cut anywhere: the model loses none a
   model.dispose();
 });
 
-const noHooks = { onTitle() {}, onStatusReport() {}, onRepaint() {} };
+const noHooks = { onTitle() {}, onStatusReport() {}, onRepaint() {}, onLost() {} };
 const write = (model: ScreenModel, text: string) =>
   new Promise<void>((resolve) => model.write(new TextEncoder().encode(text), resolve));
 
