@@ -140,7 +140,7 @@ export interface StartOnce {
   readonly timeoutMs?: number;
 }
 
-const START_MS = 10_000;
+const START_MS = 30_000;
 
 /** Makes sure that one runs; however many do this at once, one results (L-02). */
 export async function startOnce(

@@ -37,7 +37,7 @@ export interface StartOptions {
  */
 export const SERVICE_V8_FLAGS = "--optimize-for-size";
 
-const START_MS = 10_000;
+const START_MS = 30_000;
 const PING_MS = 2000;
 
 /**

@@ -119,7 +119,12 @@ export function application(
           briefs: { ...text_en.briefs, argumentEscapeSequence: "What follows is no option" },
           noCommandRegisteredForInput: ({ input, corrections }) => {
             const like = corrections.map((name) => name.replaceAll(/["`]/g, ""));
-            return complain(usageError(`unknown command "${input}"`, commandHint(input, like)));
+            return complain(
+              usageError(
+                `unknown command "${input}"`,
+                commandHint(input, like, input === inputs[0]),
+              ),
+            );
           },
           exceptionWhileParsingArguments: (error) =>
             complain(usageError(parseComplaint(error, inputs), `see: tamq ${verb} --help`)),

@@ -31,13 +31,17 @@ const ELSEWHERE: Readonly<Record<string, string>> = Object.assign(Object.create(
   import: "tamq replay FILE --endpoint ID",
 });
 
-/** A hint for an unknown command; `like` holds the names of commands that are spelt nearly so. */
-export function commandHint(word: string, like: readonly string[]): string {
+/**
+ * A hint for an unknown command; `like` holds the names of commands that are spelt nearly so. A
+ * `first` word may be meant as a repository.
+ */
+export function commandHint(word: string, like: readonly string[], first: boolean): string {
   const elsewhere = ELSEWHERE[word];
   if (elsewhere !== undefined) return `try: ${elsewhere}`;
+  const open = first ? `; to open a repository's window: tamq --command CMD ${word}` : "";
   return like.length === 0
-    ? "see: tamq --help"
-    : `did you mean ${like.map((name) => `"${name}"`).join(" or ")}?`;
+    ? `see: tamq --help${open}`
+    : `did you mean ${like.map((name) => `"${name}"`).join(" or ")}?${open}`;
 }
 
 /** Options of `command`, and those of every command, that are spelt nearly like `word`. */
