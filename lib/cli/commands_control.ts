@@ -17,7 +17,7 @@ export const allow = command<AllowFlags, [string, string]>({
   brief: "Let the worker of one repository write to another",
   details: `Lets messages of SENDER's worker go to TARGET, and those that wait for it already.
 Repositories whose windows stand in one tmux session need no permission, nor does what a person
-writes. The permission lasts until it is taken back; "tamq status" shows what is held.`,
+writes. The permission lasts until it is taken back; "tamq status" shows what is allowed and held.`,
   usage: ["[--both] [--remove] [--json] SENDER TARGET"],
   examples: [
     { run: "tamq allow alpha beta", does: "alpha may write to beta" },

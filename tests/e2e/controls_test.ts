@@ -116,6 +116,7 @@ Deno.test("[B-18] windows of two sessions: a worker's message is held and seen, 
   ]);
   await world.untilScreen("beta", "From:alpha: from a program");
   assert.deepEqual((await status(world)).controls.held, []);
+  assert.match(await world.mustTamq(["status"]), /^may write +alpha → beta$/m);
 });
 
 Deno.test("[B-11, B-18] tamq pause and resume, tamq release of a window in mode hold", async () => {

@@ -43,6 +43,7 @@ const status: Verb<JsonFlag & ColorFlag> = async function ({ json, color }) {
     this.out(table(parts.map(([name, part]) => [name, health(part), part.detail]), look));
     const { service, sqlite, gita, queue } = answer;
     const states = messageCounts(queue).map(([state, n]) => `${n} ${state}`).join(", ");
+    const { allowed, blocked, held, paused_at } = answer.controls;
     this.out("");
     this.out(table([
       ["pid", String(service.pid)],
@@ -51,8 +52,8 @@ const status: Verb<JsonFlag & ColorFlag> = async function ({ json, color }) {
       ["database", `${sqlite.path} (schema ${sqlite.schema})`],
       ["registry", `${gita.path} (${gita.repositories} repositories)`],
       ["messages", states === "" ? "none" : states],
+      ...allowed.length === 0 ? [] : [["may write", allowed.map(route).join(", ")]],
     ], look));
-    const { blocked, held, paused_at } = answer.controls;
     const control = [
       ...paused_at === null ? [] : [["paused", "all deliveries", "tamq resume"]],
       ...blocked.map((pair) => [
