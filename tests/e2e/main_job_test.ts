@@ -136,6 +136,8 @@ Deno.test("[B-13, B-12, L-01, T-26] what is typed and printed while the service 
   await world.mustTamq(["stop"]);
   assert.equal((await world.tamq(["ping"])).code, 3);
   await world.type("alpha", "say To:beta: one\\n");
+  // Else the operator's Enter may come before the program prints.
+  await world.untilScreen("alpha", "\nTo:beta: one");
   await world.type("alpha", "To:beta: two");
   await world.type("alpha", "say To:beta: three\\n");
   await world.untilScreen("alpha", "To:beta: three");
