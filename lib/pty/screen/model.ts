@@ -12,7 +12,7 @@ export const SCROLLBACK_ROWS = 2000;
 
 /**
  * Sequences whose count the model loops over, and the most that it is let do: with 2^31 it is busy
- * for minutes, and the relay with it. Nobody scrolls or repeats beyond a screen.
+ * for more than 20 s, and the relay with it. Nobody scrolls or repeats beyond a screen.
  */
 const MOST_COUNT: Readonly<Record<string, number>> = {
   b: 20_000, // repeats a character
