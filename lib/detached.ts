@@ -140,7 +140,8 @@ export interface StartOnce {
   readonly timeoutMs?: number;
 }
 
-const START_MS = 30_000;
+/** A first start also fills the caches of the runtime; 10 s were too short for one once. */
+export const START_MS = 30_000;
 
 /** Makes sure that one runs; however many do this at once, one results (L-02). */
 export async function startOnce(

@@ -5,7 +5,7 @@ import { identify, isAlive, listensAt, type ProcessIdentity } from "./base/proc.
 import { selfCommand } from "./base/self.ts";
 import { call, findSocket } from "./client.ts";
 import type { Settings } from "./config.ts";
-import { endProcess, launchDetached, startTimeout } from "./detached.ts";
+import { endProcess, launchDetached, START_MS, startTimeout } from "./detached.ts";
 import { refuseNetwork } from "./ipc/filesystem.ts";
 import { type Holder, serviceRunning, tryLockFile } from "./ipc/lock.ts";
 import { ensureStateDir } from "./ipc/state_dir.ts";
@@ -37,7 +37,6 @@ export interface StartOptions {
  */
 export const SERVICE_V8_FLAGS = "--optimize-for-size";
 
-const START_MS = 30_000;
 const PING_MS = 2000;
 
 /**

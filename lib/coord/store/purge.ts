@@ -2,8 +2,7 @@
  * What the engine may forget (K-22): text and receipts that are old and published. Triggers and
  * leases stay as names and states: by them nobody is woken twice when the hub tells of old things.
  */
-import { refuseNewer, schemaVersion } from "../../sqlite/migrator.ts";
-import { openDatabase } from "../../sqlite/open.ts";
+import { purgeFile, type PurgeOptions } from "../../sqlite/purge_file.ts";
 import { MIGRATIONS } from "./migrations.ts";
 
 const OLD: Readonly<Record<string, { readonly where: string; readonly remove: string }>> = {
@@ -28,26 +27,14 @@ const OLD: Readonly<Record<string, { readonly where: string; readonly remove: st
  * Counts, and with `execute` removes, what is older than `before` (epoch ms). The caller keeps every
  * engine away. Throws store errors.
  */
-export function purgeEngine(
-  path: string,
-  options: { before: number; execute: boolean; busyTimeoutMs: number },
-): Record<string, number> {
-  const { before, execute, busyTimeoutMs } = options;
-  const db = openDatabase(path, { readOnly: !execute, busyTimeoutMs });
-  try {
-    refuseNewer(schemaVersion(db), MIGRATIONS.length, path);
+export function purgeEngine(path: string, options: PurgeOptions): Record<string, number> {
+  const { before, execute } = options;
+  return purgeFile(path, MIGRATIONS.length, options, (db) => {
     const counts: Record<string, number> = {};
-    if (execute) db.exec("BEGIN IMMEDIATE");
     for (const [what, { where, remove }] of Object.entries(OLD)) {
       counts[what] = Number(db.prepare(`SELECT count(*) AS n FROM ${where}`).get(before)!.n);
       if (execute) db.prepare(remove).run(before);
     }
-    if (execute) {
-      db.exec("COMMIT");
-      db.exec("VACUUM");
-    }
     return counts;
-  } finally {
-    db.close();
-  }
+  });
 }

@@ -1,12 +1,13 @@
 /** Keeps an agent's session, its evidence and its reports up to date, turn after turn. */
 import { Buffer } from "node:buffer";
-import { type Clock, pause } from "../../base/clock.ts";
+import type { Clock } from "../../base/clock.ts";
 import { errorText, TamqError } from "../../base/errors.ts";
 import { newId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import type { DispatcherService } from "../gen/dispatcher_pb.ts";
 import type { Client } from "../rpc.ts";
 import { bindingOf, FLEET_PROTOCOL } from "../session.ts";
+import { Turns } from "../turns.ts";
 import { type AgentCore, keepSession, selfOf } from "./core.ts";
 import { settle, taskKey } from "./runs.ts";
 
@@ -26,45 +27,38 @@ const REPORTS = 100;
 
 export class Keeper {
   readonly #o: KeeperOptions;
-  readonly #ending = new AbortController();
-  #wake = new AbortController();
-  #running: Promise<void> = Promise.resolve();
+  readonly #turns: Turns;
   /** Kept until the dispatcher has answered, so that a lost answer costs no generation (G-04). */
   #activation: string | undefined;
   #reachable: boolean | undefined;
 
   constructor(options: KeeperOptions) {
     this.#o = options;
+    const { clock, everyMs } = options;
+    this.#turns = new Turns({ clock, everyMs, turn: () => this.#safeTurn() });
   }
 
   start(): void {
-    this.#running = this.#run();
+    this.#turns.start();
   }
 
   nudge(): void {
-    this.#wake.abort();
+    this.#turns.nudge();
   }
 
   async stop(): Promise<void> {
-    this.#ending.abort();
-    this.nudge();
-    await this.#running;
+    await this.#turns.stop();
   }
 
-  async #run(): Promise<void> {
-    const { clock, log, everyMs } = this.#o;
-    while (!this.#ending.signal.aborted) {
-      this.#wake = new AbortController();
-      try {
-        await this.turn();
-        if (this.#reachable !== true) log.info("fleet.joined", {});
-        this.#reachable = true;
-      } catch (error) {
-        if (this.#reachable !== false) log.warn("fleet.apart", { reason: errorText(error) });
-        this.#reachable = false;
-      }
-      if (this.#ending.signal.aborted) return;
-      await pause(clock, everyMs, this.#wake.signal);
+  async #safeTurn(): Promise<void> {
+    const { log } = this.#o;
+    try {
+      await this.turn();
+      if (this.#reachable !== true) log.info("fleet.joined", {});
+      this.#reachable = true;
+    } catch (error) {
+      if (this.#reachable !== false) log.warn("fleet.apart", { reason: errorText(error) });
+      this.#reachable = false;
     }
   }
 

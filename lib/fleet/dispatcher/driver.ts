@@ -4,7 +4,7 @@
  * agent has said that it never recorded it.
  */
 import { create, type JsonObject, toJson } from "@bufbuild/protobuf";
-import { type Clock, pause } from "../../base/clock.ts";
+import type { Clock } from "../../base/clock.ts";
 import { errorText, TamqError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { probe } from "../../base/probe.ts";
@@ -19,6 +19,7 @@ import {
 import type { AgentRecord, ExecutionRecord, ExecutionState } from "../records.ts";
 import type { Client } from "../rpc.ts";
 import { bindingOf, FLEET_PROTOCOL } from "../session.ts";
+import { Turns } from "../turns.ts";
 import {
   assertActive,
   bindingFromJson,
@@ -47,40 +48,32 @@ const PER_TURN = 200;
 
 export class Driver {
   readonly #o: DriverOptions;
-  readonly #ending = new AbortController();
-  #wake = new AbortController();
-  #running: Promise<void> = Promise.resolve();
+  readonly #turns: Turns;
 
   constructor(options: DriverOptions) {
     this.#o = options;
+    const { clock, everyMs } = options;
+    this.#turns = new Turns({ clock, everyMs, turn: () => this.#safeTurn() });
   }
 
   start(): void {
-    this.#running = this.#run();
+    this.#turns.start();
   }
 
   nudge(): void {
-    this.#wake.abort();
+    this.#turns.nudge();
   }
 
   async stop(): Promise<void> {
-    this.#ending.abort();
-    this.nudge();
-    await this.#running;
+    await this.#turns.stop();
   }
 
-  async #run(): Promise<void> {
-    const { clock, log, everyMs } = this.#o;
-    while (!this.#ending.signal.aborted) {
-      this.#wake = new AbortController();
-      try {
-        await this.turn();
-        await queueFacts(this.#o.core, PER_TURN);
-      } catch (error) {
-        log.error("fleet.turn_failed", { reason: errorText(error) });
-      }
-      if (this.#ending.signal.aborted) return;
-      await pause(clock, everyMs, this.#wake.signal);
+  async #safeTurn(): Promise<void> {
+    try {
+      await this.turn();
+      await queueFacts(this.#o.core, PER_TURN);
+    } catch (error) {
+      this.#o.log.error("fleet.turn_failed", { reason: errorText(error) });
     }
   }
 
@@ -98,7 +91,7 @@ export class Driver {
     });
     await Promise.all([...byAgent].map(async ([agentId, executions]) => {
       for (const [id, execution] of executions) {
-        if (this.#ending.signal.aborted) return;
+        if (this.#turns.ending) return;
         if (!await this.#advance(agentId, id, execution)) return;
       }
     }));

@@ -4,8 +4,7 @@
  * work, others depend on them, and a name given twice would be taken for the same work.
  */
 import { rfc3339 } from "../../base/clock.ts";
-import { refuseNewer, schemaVersion } from "../../sqlite/migrator.ts";
-import { openDatabase } from "../../sqlite/open.ts";
+import { purgeFile, type PurgeOptions } from "../../sqlite/purge_file.ts";
 import { MIGRATIONS } from "./migrations.ts";
 
 const OLD: Readonly<Record<string, { readonly from: string; readonly kind?: string; id: string }>> =
@@ -33,16 +32,10 @@ const OLD: Readonly<Record<string, { readonly from: string; readonly kind?: stri
  * Counts, and with `execute` removes, what is older than `before` (epoch ms). The caller keeps every
  * hub away. Throws store errors.
  */
-export function purgeHub(
-  path: string,
-  options: { before: number; execute: boolean; busyTimeoutMs: number },
-): Record<string, number> {
-  const { before, execute, busyTimeoutMs } = options;
-  const db = openDatabase(path, { readOnly: !execute, busyTimeoutMs });
-  try {
-    refuseNewer(schemaVersion(db), MIGRATIONS.length, path);
+export function purgeHub(path: string, options: PurgeOptions): Record<string, number> {
+  const { before, execute } = options;
+  return purgeFile(path, MIGRATIONS.length, options, (db) => {
     const counts: Record<string, number> = {};
-    if (execute) db.exec("BEGIN IMMEDIATE");
     for (const [what, { from, kind, id }] of Object.entries(OLD)) {
       const value = from.includes(":iso") ? rfc3339(before) : before;
       const old = from.replace(/:iso|:at/, "?");
@@ -55,12 +48,6 @@ export function purgeHub(
       }
       db.prepare(`DELETE FROM ${old}`).run(value);
     }
-    if (execute) {
-      db.exec("COMMIT");
-      db.exec("VACUUM");
-    }
     return counts;
-  } finally {
-    db.close();
-  }
+  });
 }
